@@ -12,16 +12,16 @@ endfunction()
 # ---- the library -----------------------------------------------------------------------------
 
 sources(base_sources src/base
-    clock errno_text futex hash_table rng text thread)
+    clock errno_text fork futex hash_table rng text thread)
 sources(core_sources src/core
     calendar cron date duration handle id lease name owner period schedule status tenure ticks url watchdog zone
     zone_file)
 sources(kit_sources src/backend/kit
     findings handles offload options password_file pending probe reconnect resolve worker)
 sources(io_sources src/runtime
-    actor actor_api callback client contender default_store delivery driver executor fault host inquiry interest
-    labels locker log loop metrics note observer options poll process prometheus registry request scheduler state
-    thread_ref ticking timers trace trouble turn zoneinfo)
+    actor actor_api callback client contender default_store delivery driver error executor host inquiry interest
+    locker log loop metrics observer options process prometheus registry report request scheduler state thread_ref
+    ticking timers trace trouble turn zoneinfo)
 sources(io_sources src/backend/memory
     memory space)
 sources(io_sources src/backend/sqlite
@@ -97,7 +97,7 @@ sources(contract_sources tests/contract
 sources(contract_sources tests/contract/sqlite
     damage faults files help refused_paths unreadable waking)
 sources(contract_redis_sources tests/contract/redis
-    faults forgets module queue reserved rights sentinels server)
+    facts faults forgets module queue reserved rights sentinels server)
 sources(contract_sql_sources tests/contract/sql
     clock jobs module notes pass push queue safety server table traps)
 sources(contract_zookeeper_sources tests/contract/zookeeper

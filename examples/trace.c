@@ -9,7 +9,9 @@
 
 static const char *kind_name(enum simba_event_kind kind)
 {
-    static const char *const names[] = {"exchange", "acquired", "ended", "callback", "run"};
+    static const char *const names[] = {"exchange", "acquired",    "ended",         "callback",
+                                        "run",      "failing",     "works",         "not yet",
+                                        "reached",  "note failed", "note published"};
     return (size_t)kind < sizeof names / sizeof *names ? names[kind] : "other";
 }
 
@@ -45,6 +47,8 @@ static void print_event(void *data, const struct simba_event *e)
     print_string("name", e->name);
     print_string("mutex", e->mutex);
     print_string("id", e->id);
+    if (e->text[0] != '\0')
+        print_string("text", e->text);
     printf(",\"token\":%llu,\"code\":%d,\"reason\":\"%s\",\"dropped\":%llu}\n",
            (unsigned long long)e->token, (int)e->code, reason_name(e->reason),
            (unsigned long long)e->dropped);

@@ -75,6 +75,9 @@ enum simba_error { SIMBA_ERRORS(SIMBA_X) SIMBA_OK = 0 };
 
 const char *simba_strerror(int code);
 const char *simba_error_text(void); /* valid until this thread's next failing call */
+/* The end of that text: without the mutex and the store that it begins with, where it does. For
+ * messages that name them at another place. */
+const char *simba_error_cause(void);
 
 /* ---- values -------------------------------------------------------------------------------- */
 
@@ -193,12 +196,13 @@ struct simba_options {
     /* Labels of every metric of this client, as Prometheus writes them: app="web",zone="b". NULL:
      * none; 16 and 1024 bytes at most. Clients of one page differ in them. */
     const char *labels;
+    uint64_t trace_kinds; /* which events trace is told: SIMBA_EVENT_BIT(kind) of each; 0: all */
 };
 /* clang-format off */
 #define SIMBA_OPTIONS_INIT                                                     \
     {                                                                          \
         sizeof(struct simba_options), -1, -1, -1, -1, -1, NULL, NULL, NULL, 0, \
-        0, NULL, NULL, NULL                                                    \
+        0, NULL, NULL, NULL, 0                                                 \
     }
 /* clang-format on */
 
@@ -345,9 +349,28 @@ enum simba_event_kind {
     SIMBA_EVENT_ACQUIRED, /* a tenure began; duration: how long it was waited for */
     SIMBA_EVENT_ENDED,    /* is_owner turned false, with reason; duration: how long it lasted */
     SIMBA_EVENT_CALLBACK, /* name "on_acquired", …; duration: how long it ran */
-    SIMBA_EVENT_RUN       /* of scheduled work; code: what it returned, SIMBA_ECANCELED if it ended
+    SIMBA_EVENT_RUN,      /* of scheduled work; code: what it returned, SIMBA_ECANCELED if it ended
                              its thread */
+    /* What the log says in words, as facts for programs: */
+    /* A handle's exchanges with the store begin to fail, or now fail in another way. text says why, code
+     * is as in struct simba_trouble. until: an owner's tenure ends then, unless a renewal succeeds; 0: it is
+     * no owner. */
+    SIMBA_EVENT_FAILING,
+    /* The first exchange after that which succeeded. duration: how long none did, of an owner since its
+     * last renewal. until: as above, of an owner's tenure as it is now. */
+    SIMBA_EVENT_WORKS,
+    /* Nobody owns the mutex, and the store grants it to nobody before until. text: why, if it says so.
+     * code: SIMBA_ENOTYET. Again if one of them changes. */
+    SIMBA_EVENT_NOT_YET,
+    /* The store has answered this client for the first time. duration: since simba_open. Of no mutex. */
+    SIMBA_EVENT_REACHED,
+    /* The note of the handle's options was not written with the tenure: code, text. Renewals try again,
+     * but not after SIMBA_EINVAL and SIMBA_EUNSUPPORTED. */
+    SIMBA_EVENT_NOTE_FAILED,
+    /* It is written after all. duration: since the tenure began. */
+    SIMBA_EVENT_NOTE_PUBLISHED
 };
+#define SIMBA_EVENT_BIT(kind) (UINT64_C(1) << (kind)) /* for trace_kinds */
 
 /* A plain value, borrowed for the call with its strings. Events come in the order in which what
  * they tell of was over: of a tenure its grant, ACQUIRED, ENDED, its release. Up to 1024 wait for
@@ -364,7 +387,9 @@ struct simba_event {
     int64_t began_us;    /* on the clock of simba_now(), in microseconds */
     int64_t duration_us; /* from then on */
     uint64_t dropped;    /* before this one, because trace did not take them in time */
-    uint64_t reserved[4];
+    const char *text;    /* a cause in words, as far as it is known; else "" */
+    int64_t until;       /* a point in time, see the kinds; 0: none */
+    uint64_t reserved[2];
 };
 
 /* Stops every handle, hands over in order, then frees the client and its handles. [blocks]

@@ -122,6 +122,7 @@ struct options {
     std::string labels = {};
     std::function<void(level, std::string_view line)> log = nullptr;
     std::function<void(const event &)> trace = nullptr;
+    std::uint64_t trace_kinds = 0; // SIMBA_EVENT_BIT(kind) of each; 0: all
     // Has run(arg) called on another thread, as a simba_executor; false: it cannot.
     std::function<bool(void (*run)(void *arg), void *arg)> executor = nullptr;
     std::function<void(std::exception_ptr)> on_exception = nullptr;
@@ -333,6 +334,7 @@ private:
         o.trace = from.trace ? client_state::on_trace : nullptr;
         o.log_data = o.trace_data = state_.get();
         o.flags = from.no_thread ? SIMBA_NO_THREAD : 0;
+        o.trace_kinds = from.trace_kinds;
         o.labels = from.labels.empty() ? nullptr : from.labels.c_str();
         int code = simba_open(url, &o, &client_);
         if (code == 0)

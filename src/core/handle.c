@@ -4,6 +4,8 @@
 
 #include <assert.h>
 
+#include "core/failure.h"
+
 void handle_init(struct handle *h, enum handle_kind kind, int64_t drain,
                  const struct period *period, const char *id, bool unique, bool queues,
                  uint64_t seed, struct handle_extra *extra)
@@ -79,11 +81,6 @@ static void set_result(struct handle *h, int code, struct handle_update *up)
     up->code = code;
 }
 
-bool handle_gives_up(int code)
-{
-    return code == SIMBA_EINVAL || code == SIMBA_EUNSUPPORTED;
-}
-
 /* Why the store could not be asked; a request without an answer means that it does not answer. */
 static int failure(const struct handle *h)
 {
@@ -133,7 +130,7 @@ static void publish_ended(struct handle_extra *x, int code, struct handle_update
     else if (!x->publish_failed)
         up->unpublished = code;
     x->publish_failed = x->publish_failed || code < 0;
-    x->to_publish = code < 0 && !handle_gives_up(code);
+    x->to_publish = code < 0 && !failure_is_ours(code);
     x->publishing = PUBLISHING_NOT;
     x->holds_back = false;
 }
@@ -210,9 +207,9 @@ static void heard(struct handle *h, int64_t now, enum lease_news news, struct ha
             move(h, STATUS_ANSWERED);
     }
     bool refused = news == LEASE_FAILED && h->lease.state != LEASE_HOLDING;
-    if (refused && h->waiting && (h->once || handle_gives_up(h->lease.code)))
+    if (refused && h->waiting && (h->once || failure_is_ours(h->lease.code)))
         end_wait(h, now, failure(h), up);
-    if (news == LEASE_FAILED && h->status == SIMBA_STARTING && handle_gives_up(h->lease.code)) {
+    if (news == LEASE_FAILED && h->status == SIMBA_STARTING && failure_is_ours(h->lease.code)) {
         lease_stop(&h->lease, now);
         move(h, STATUS_FAILED);
     }
@@ -429,7 +426,7 @@ static void accept_event(struct handle *h, const struct handle_event *e, struct 
     case HANDLE_DONE:
         done(h, e->ran);
         break;
-    default: /* HANDLE_TICK: the time is all that counts */
+    default: /* HANDLE_EXPIRE */
         break;
     }
 }
@@ -555,7 +552,7 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
     *up = (struct handle_update){.send = false};
     int64_t now = e->now;
 
-    heard(h, now, lease_tick(&h->lease, now), up);
+    heard(h, now, lease_expire(&h->lease, now), up);
     if (h->extra != NULL)
         check_extra(h, e, up);
     if (h->waiting && now >= h->wait_until)

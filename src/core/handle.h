@@ -29,7 +29,7 @@ enum handle_callback {
 };
 
 enum handle_event_kind {
-    HANDLE_TICK,
+    HANDLE_EXPIRE,  /* a timer has: the time is all that counts */
     HANDLE_START,   /* contender, observer: from at on */
     HANDLE_STOP,    /* contender, observer */
     HANDLE_RESIGN,  /* contender: this tenure, and for `at` no other */
@@ -138,7 +138,6 @@ void handle_init(struct handle *h, enum handle_kind kind, int64_t drain,
 
 void handle_step(struct handle *h, const struct handle_event *event, struct handle_update *update);
 
-bool handle_gives_up(int code); /* a failure that no later attempt can turn into success */
 int64_t handle_next_wake(const struct handle *h); /* NEVER: idle, or user code runs */
 bool handle_is_idle(const struct handle *h);      /* nothing runs, nothing is to be released */
 bool handle_warns(const struct handle *h);        /* on_endangered is with the executor */

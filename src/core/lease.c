@@ -1,5 +1,6 @@
-/* lease.c: the machine of lease.h. The runtime and the simulator drive it in the same way: tick
- * first (deadlines count before news), then one event, then poll for the request that is due. */
+/* lease.c: the machine of lease.h. The runtime and the simulator drive it in the same way:
+ * lease_expire first (deadlines count before news), then one event, then poll for the request that
+ * is due. */
 #include "core/lease.h"
 
 #include <assert.h>
@@ -153,7 +154,7 @@ static enum lease_news fail(struct lease *l, int64_t now, int code)
     return LEASE_FAILED;
 }
 
-enum lease_news lease_tick(struct lease *l, int64_t now)
+enum lease_news lease_expire(struct lease *l, int64_t now)
 {
     if (l->state == LEASE_HOLDING && now >= l->hold_until)
         return lose(l, SIMBA_EXPIRED);

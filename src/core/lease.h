@@ -86,7 +86,7 @@ enum lease_news lease_stall(struct lease *l);   /* HOLDING: its owner does not g
 enum lease_news lease_evicted(struct lease *l); /* HOLDING: the store says that it is over */
 void lease_user_code_done(struct lease *l, int64_t now); /* lease_is_over, and no user code runs */
 
-enum lease_news lease_tick(struct lease *l, int64_t now); /* before anything else in a step */
+enum lease_news lease_expire(struct lease *l, int64_t now); /* before anything else in a step */
 enum lease_news lease_reply(struct lease *l, int64_t now, const struct lease_reply *reply);
 void lease_hint(struct lease *l, int64_t now);
 bool lease_poll(struct lease *l, int64_t now, struct lease_request *out); /* last in a step */

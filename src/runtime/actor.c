@@ -11,16 +11,14 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "core/failure.h"
 #include "runtime/callback.h"
 #include "runtime/client.h"
-#include "runtime/fault.h"
+#include "runtime/error.h"
 #include "runtime/observer.h"
+#include "runtime/report.h"
 #include "runtime/scheduler.h"
 #include "runtime/state.h"
-
-#define FAR (250 * NS_PER_MS)
-#define LATE (1000 * NS_PER_MS)
-#define RENEWALS_LATE 2 /* in a row: one that is slow is nothing to tell of */
 
 /* ---- what a step brings about -------------------------------------------------------------- */
 
@@ -42,6 +40,8 @@ static void send_request(struct actor *a, const struct lease_request *sent)
 {
     struct simba_client *s = a->client;
     struct request *r = request_new(s);
+    if (sent->op == SIMBA_CONTEND || sent->op == SIMBA_RENEW)
+        metrics_count(a, sent->op == SIMBA_RENEW ? COUNT_RENEWALS : COUNT_ATTEMPTS);
     if (r == NULL) /* as a request that is never answered: the machine tries again */
         return;
     r->actor = a;
@@ -62,68 +62,6 @@ static void send_request(struct actor *a, const struct lease_request *sent)
     request_send(r);
 }
 
-/* Who owns the mutex, and since when if the store knows; under the lock. */
-void actor_say_owner(const struct actor *a, char *out, size_t size)
-{
-    char since[FAULT_DURATION];
-    if (a->same_id)
-        snprintf(out, size, "held by another handle with the same id '%s'", actor_id(a));
-    else if (a->after.id == NULL)
-        snprintf(out, size, "held by another");
-    else if (!a->after.aged)
-        snprintf(out, size, "held by %s", a->after.id);
-    else
-        snprintf(out, size, "held by %s for %s", a->after.id,
-                 fault_duration(clock_now() - a->after.acquired_at, since));
-}
-
-/* The same, and that it may have changed since; under the lock. */
-static void say_who_holds(const struct actor *a, char *out, size_t size)
-{
-    char owner[CALL_TEXT_MAX / 2];
-    bool is_failing = a->trouble.code != 0 && a->trouble.code != SIMBA_ENOTYET;
-    actor_say_owner(a, owner, sizeof owner);
-    if (is_failing)
-        snprintf(out, size, "%s, as the store last said; since then: %s", owner,
-                 a->failure != NULL ? a->failure : "the store does not answer");
-    else
-        snprintf(out, size, "%s", owner);
-}
-
-/* Under the lock. */
-static void say_not_yet(const struct actor *a, char *out, size_t size)
-{
-    char left[FAULT_DURATION];
-    bool is_shut = a->trouble.code == SIMBA_ENOTYET, has_why = is_shut && a->failure != NULL;
-    int64_t more = is_shut ? a->trouble.until - clock_now() : 0;
-    const char *colon = has_why ? ": " : "", *why = has_why ? a->failure : "";
-    if (more > 0)
-        snprintf(out, size, "nobody may own it for another %s%s%s", fault_duration(more, left),
-                 colon, why);
-    else
-        snprintf(out, size,
-                 "nobody owned it when the store last answered, but it granted it to nobody%s%s",
-                 colon, why);
-}
-
-/* Why a locker's caller did not get what it wanted; under the lock. */
-static void say_why(struct actor *a, int code, char *out, size_t size)
-{
-    bool is_held = code == SIMBA_EHELD || code == SIMBA_ETIMEOUT;
-    char left[FAULT_DURATION];
-    if (is_held && handle_keeps(&a->machine))
-        snprintf(out, size, "this locker itself keeps it for %s more, as at_least_ms asks for",
-                 fault_duration(a->machine.extra->keep_until - clock_now(), left));
-    else if (is_held && lease_is_over(&a->machine.lease))
-        snprintf(out, size, "this locker itself keeps it until on_endangered has returned");
-    else if (is_held)
-        say_who_holds(a, out, size);
-    else if (code == SIMBA_ENOTYET)
-        say_not_yet(a, out, size);
-    else
-        snprintf(out, size, "%s", a->failure != NULL ? a->failure : "the store does not answer");
-}
-
 /* A caller that waits hears of it at the end of the turn, so that it finds the next turn free. */
 static void give_result(struct actor *a, int code)
 {
@@ -136,7 +74,7 @@ static void give_result(struct actor *a, int code)
     if (call != NULL)
         call->code = code;
     if (call != NULL && code < 0)
-        say_why(a, code, call->text, sizeof call->text);
+        report_say_why(a, code, call->text, sizeof call->text);
     bool is_async = call != NULL && call->on_done != NULL;
     if (is_async)
         callback_add_result_locked(a, call);
@@ -147,102 +85,6 @@ static void give_result(struct actor *a, int code)
         return;
     call->next = a->client->turn.results;
     a->client->turn.results = call;
-}
-
-/* Of a tenure that runs, also how long it still lasts. The command shows these lines: it knows
- * them by "cannot renew: ", "renewed again " and "; trying again"
- * (src/cli/run/outage.c). */
-static void report_failure(struct actor *a, int code, const char *text)
-{
-    struct log *log = &a->client->log;
-    const struct lease *l = &a->machine.lease;
-    char left[FAULT_DURATION];
-    if (l->state == LEASE_HOLDING)
-        log_put(log, SIMBA_LOG_WARN,
-                "mutex '%s' on %.150s: cannot renew: %s; trying again, the lease lasts %s more",
-                a->by_mutex.name, actor_store(a), text,
-                fault_duration(l->hold_until - clock_now(), left));
-    else
-        log_put(log, SIMBA_LOG_WARN, "mutex '%s' on %.150s: %s; %s", a->by_mutex.name,
-                actor_store(a), text, handle_gives_up(code) ? "giving up" : "trying again");
-}
-
-/* late: so long ago we should have done something, and this process did not run. */
-static void report_lost(struct actor *a, int64_t late)
-{
-    char since[FAULT_DURATION], missed[FAULT_DURATION];
-    if (a->machine.lease.reason == SIMBA_EVICTED)
-        log_put(&a->client->log, SIMBA_LOG_WARN,
-                "mutex '%s' on %.150s: lost by %s: the store has ended the tenure (evicted, or its "
-                "data were deleted)",
-                a->by_mutex.name, actor_store(a), actor_id(a));
-    else if (a->machine.lease.reason == SIMBA_STALLED)
-        log_put(&a->client->log, SIMBA_LOG_WARN,
-                "mutex '%s' on %.150s: lost by %s: stalled, it reported no progress for %s",
-                a->by_mutex.name, actor_store(a), actor_id(a),
-                fault_duration(a->machine.extra->watchdog.limit, since));
-    else if (late >= LATE)
-        log_put(
-            &a->client->log, SIMBA_LOG_WARN,
-            "mutex '%s' on %.150s: lost by %s: no renewal for %s (this process%s did not run in "
-            "the last %s: was it stopped?)",
-            a->by_mutex.name, actor_store(a), actor_id(a),
-            fault_duration(clock_now() - a->renewed_at, since),
-            a->client->no_thread ? ", or its loop," : "", fault_duration(late, missed));
-    else
-        log_put(&a->client->log, SIMBA_LOG_WARN,
-                "mutex '%s' on %.150s: lost by %s: no renewal for %s (%s)", a->by_mutex.name,
-                actor_store(a), actor_id(a), fault_duration(clock_now() - a->renewed_at, since),
-                a->failure != NULL ? a->failure : "the store does not answer");
-}
-
-/* The option's note. Once in a tenure; r: the answer, if it has come. The command shows this line, and that it
- * "is published now" (src/cli/cli.c). */
-static void report_unpublished(struct actor *a, int code, const struct request *r)
-{
-    const char *text = code == SIMBA_ETIMEOUT         ? "the store does not answer"
-                       : r != NULL && r->text != NULL ? r->text
-                                                      : simba_strerror(code);
-    log_put(&a->client->log, SIMBA_LOG_WARN,
-            "mutex '%s' on %.150s: the note was not published: %s; %s", a->by_mutex.name,
-            actor_store(a), text,
-            handle_gives_up(code) ? "giving up" : "trying again with each renewal");
-}
-
-static void report(struct actor *a, const struct handle_update *up, int64_t late)
-{
-    struct log *log = &a->client->log;
-    const char *mutex = a->by_mutex.name;
-    const struct lease *l = &a->machine.lease;
-    if (up->news == LEASE_BEGAN)
-        log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: acquired by %s, token %llu", mutex,
-                actor_store(a), actor_id(a), (unsigned long long)l->token);
-    else if (up->news == LEASE_LOST)
-        report_lost(a, late);
-    else if (up->news == LEASE_GIVEN || up->news == LEASE_GONE)
-        log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: %s by %s", mutex, actor_store(a),
-                up->news == LEASE_GIVEN ? "released" : "already lost when released", actor_id(a));
-    else if (up->published_late)
-        log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: the note is published now", mutex,
-                actor_store(a));
-    else if (up->news == LEASE_FAILED && up->failure == SIMBA_ETIMEOUT &&
-             l->failures == (l->state == LEASE_HOLDING ? RENEWALS_LATE : 1))
-        report_failure(a, up->failure, "the store does not answer");
-}
-
-static void count(struct actor *a, const struct handle_update *up, bool owned, int64_t now)
-{
-    struct metrics *m = &a->client->metrics;
-    const struct lease *l = &a->machine.lease;
-    if (up->send && (up->request.op == SIMBA_CONTEND || up->request.op == SIMBA_RENEW))
-        metrics_count(a, up->request.op == SIMBA_RENEW ? COUNT_RENEWALS : COUNT_ATTEMPTS);
-    if (up->news == LEASE_FAILED)
-        metrics_count(a, COUNT_FAILURES);
-    bool owns = lease_deadline(l) != 0;
-    if (owns && !owned)
-        trace_tenure(a, now);
-    if (owned != owns)
-        atomic_fetch_add(&m->owned, owns ? 1 : UINT64_MAX);
 }
 
 /* Only one of those who wait is told of a push. If that one leaves without an answer, the next
@@ -271,7 +113,7 @@ static void show(struct actor *a)
     driver_lock(s);
     /* What a caller has asked for meanwhile is already visible and comes next. */
     if (atomic_load(&a->status) != h->status && (a->posts & (POST_START | POST_STOP)) == 0) {
-        if (h->status == SIMBA_INITIAL && handle_gives_up(h->lease.code))
+        if (h->status == SIMBA_INITIAL && failure_is_ours(h->lease.code))
             a->start_failure = (int16_t)h->lease.code;
         atomic_store(&a->status, h->status);
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
@@ -316,18 +158,10 @@ static void watch(struct actor *a)
         s->backend->watch(s->store, mutex[0] != '\0' ? mutex : NULL, most);
 }
 
-/* What is far away may be a millisecond late: then many machines have the same alarm. No right
- * to act hangs on it: is_owner() and every step look at the clock. */
-static int64_t alarm_at(int64_t now, int64_t at)
-{
-    bool far = at != NEVER && at - now > FAR;
-    return far ? at + NS_PER_MS - at % NS_PER_MS : at;
-}
-
+/* No right to act hangs on it: is_owner() and every step look at the clock. */
 static void set_timer(struct actor *a, int64_t now)
 {
-    int64_t at = handle_next_wake(&a->machine), due = scheduler_due(a);
-    timers_set(&a->client->timers, &a->timer, alarm_at(now, due < at ? due : at));
+    timers_set_about(&a->client->timers, &a->timer, now, handle_next_wake(&a->machine));
 }
 
 /* simba_run_wait() waits for this. */
@@ -353,6 +187,43 @@ enum simba_reason actor_end_reason(struct actor *a, enum simba_reason reason)
     return reason == SIMBA_RELEASED && failed_as != SIMBA_UNCHANGED ? failed_as : reason;
 }
 
+/* ---- a step -------------------------------------------------------------------------------- */
+
+/* How the handle was before it. */
+struct before {
+    uint64_t token;
+    uint32_t callbacks, kept;
+    bool owned, waited, starting;
+};
+
+static struct before before_step(const struct actor *a)
+{
+    return (struct before){
+        .token = a->machine.lease.token,
+        .callbacks = callbacks_of(a),
+        .kept = handle_keeps(&a->machine),
+        .owned = lease_deadline(&a->machine.lease) != 0,
+        .waited = actor_waits(a),
+        .starting = a->machine.status == SIMBA_STARTING,
+    };
+}
+
+/* What an event needs beside what it is about: the time, and progress after it, so that what is
+ * reported up to then counts, however long that took. Returns how late we are with what was due. */
+static int64_t complete_time(struct actor *a, struct handle_event *event)
+{
+    const struct actor_extra *x = actor_extra(a);
+    int64_t due = handle_next_wake(&a->machine);
+    event->now = clock_now();
+    if (event->kind == HANDLE_START || event->kind == HANDLE_ACQUIRE) {
+        a->since_at = event->now;
+        trouble_begin(a);
+    }
+    if (x != NULL)
+        event->reported_at = atomic_load(&x->reported_at);
+    return due < event->now ? event->now - due : 0;
+}
+
 static void end_tenure(struct actor *a, int64_t now, uint64_t token, enum simba_reason reason)
 {
     state_ended(a, reason);
@@ -360,64 +231,86 @@ static void end_tenure(struct actor *a, int64_t now, uint64_t token, enum simba_
     wake_work(a);
 }
 
+/* What is_owner() says, and the tenure that has ended or begun. */
+static void publish_owner(struct actor *a, const struct before *before, enum lease_news news,
+                          int64_t now)
+{
+    const struct lease *l = &a->machine.lease;
+    int64_t deadline = lease_deadline(l);
+    bool owns = deadline != 0;
+    view_publish(&a->view, deadline, l->token);
+    if (before->owned == owns)
+        return;
+    if (owns)
+        trace_tenure(a, now);
+    else
+        end_tenure(a, now, before->token,
+                   news == LEASE_LOST ? (enum simba_reason)l->reason
+                                      : actor_end_reason(a, SIMBA_RELEASED));
+    atomic_fetch_add(&a->client->metrics.owned, owns ? 1 : UINT64_MAX);
+}
+
+/* The trouble is kept before a result says it. */
+static void take_news(struct actor *a, const struct handle_update *up, int64_t late)
+{
+    bool failed = up->news == LEASE_FAILED, refused = up->has_result && up->code == SIMBA_ESTORE;
+    report_news(a, up, late);
+    if (failed)
+        metrics_count(a, COUNT_FAILURES);
+    if ((failed && up->failure == SIMBA_ETIMEOUT) || refused)
+        trouble_unanswered(a);
+}
+
 static void observe(struct actor *a, struct request *r, bool first);
 static void hint_next(const struct actor *a);
+
+/* Does what the machine has decided. In this order:
+ *   what is_owner() says, before anybody is told of anything
+ *   what the store said, and what has happened, to log and trace, before more can come of it
+ *   the request, then when to look again: it has left when a caller or a callback goes on
+ *   results and callbacks
+ *   last what steps a machine again: this one, or another */
+static void apply(struct actor *a, const struct before *before, const struct handle_update *up,
+                  int64_t now, int64_t late, struct request *r)
+{
+    bool observes = a->machine.kind == HANDLE_OBSERVER;
+    publish_owner(a, before, up->news, now);
+    if (r != NULL && !observes && r->sent.op != SIMBA_PUBLISH)
+        state_answered(a, r);
+    take_news(a, up, late);
+    if (up->unpublished != 0)
+        report_unpublished(a, up->unpublished, r);
+    if (up->published_late)
+        report_published_late(a);
+    keep_queue(a, before->waited, up);
+    if (up->send)
+        send_request(a, &up->request);
+    set_timer(a, now);
+    watch(a);
+    show(a);
+    if (up->has_result)
+        give_result(a, up->code);
+    if (up->endangered)
+        callback_warn(a, now + up->left);
+    if (up->callback != CALLBACK_NONE)
+        callback_dispatch(a, up);
+    if (r != NULL && observes && up->news == LEASE_ANSWERED)
+        observe(a, r, before->starting);
+    if (up->send && up->request.op == SIMBA_RELEASE && a->client->backend->hands_over)
+        hint_next(a);
+}
 
 /* r: the answered request that the event is about; NULL: none. */
 static void step(struct actor *a, struct handle_event *event, struct request *r)
 {
-    struct simba_client *s = a->client;
     struct handle_update up;
-    bool owned = lease_deadline(&a->machine.lease) != 0;
-    bool observes = a->machine.kind == HANDLE_OBSERVER, waited = actor_waits(a);
-    bool starting = a->machine.status == SIMBA_STARTING;
-    uint32_t called = callbacks_of(a), kept = handle_keeps(&a->machine);
-    const struct actor_extra *x = actor_extra(a);
-    uint64_t token = a->machine.lease.token;
-    event->now = clock_now();
-    if (event->kind == HANDLE_START || event->kind == HANDLE_ACQUIRE) {
-        a->since_at = event->now;
-        trouble_begin(a);
-    }
-    if (x != NULL) /* after the clock: what is reported up to then counts, however long that took */
-        event->reported_at = atomic_load(&x->reported_at);
-    int64_t due = handle_next_wake(&a->machine), late = due < event->now ? event->now - due : 0;
+    struct before before = before_step(a);
+    int64_t late = complete_time(a, event);
     handle_step(&a->machine, event, &up);
-    atomic_fetch_add(&s->callbacks, callbacks_of(a) - called);
-    if (x != NULL)
-        atomic_fetch_add(&s->kept, handle_keeps(&a->machine) - kept);
-
-    int64_t deadline = lease_deadline(&a->machine.lease);
-    view_publish(&a->view, deadline, a->machine.lease.token);
-    if (owned && deadline == 0)
-        end_tenure(a, event->now, token,
-                   up.news == LEASE_LOST ? (enum simba_reason)a->machine.lease.reason
-                                         : actor_end_reason(a, SIMBA_RELEASED));
-    if (r != NULL && !observes && r->sent.op != SIMBA_PUBLISH)
-        state_answered(a, r);
-    report(a, &up, late);
-    if ((up.news == LEASE_FAILED && up.failure == SIMBA_ETIMEOUT) ||
-        (up.has_result && up.code == SIMBA_ESTORE))
-        trouble_unanswered(a);
-    if (up.unpublished != 0)
-        report_unpublished(a, up.unpublished, r);
-    count(a, &up, owned, event->now);
-    keep_queue(a, waited, &up);
-    if (up.send)
-        send_request(a, &up.request);
-    set_timer(a, event->now);
-    watch(a);
-    show(a);
-    if (up.has_result)
-        give_result(a, up.code);
-    if (up.endangered)
-        callback_warn(a, event->now + up.left);
-    if (up.callback != CALLBACK_NONE)
-        callback_dispatch(a, &up);
-    if (r != NULL && observes && up.news == LEASE_ANSWERED)
-        observe(a, r, starting);
-    if (up.send && up.request.op == SIMBA_RELEASE && s->backend->hands_over)
-        hint_next(a);
+    atomic_fetch_add(&a->client->callbacks, callbacks_of(a) - before.callbacks);
+    if (actor_extra(a) != NULL)
+        atomic_fetch_add(&a->client->kept, handle_keeps(&a->machine) - before.kept);
+    apply(a, &before, &up, event->now, late, r);
 }
 
 /* Something to tell: what is found first, and every change. */
@@ -543,6 +436,8 @@ void actor_take_posts(struct actor *a, uint32_t posts)
         if (event.kind == HANDLE_DONE)
             a->job.run = NULL;
         step(a, &event, NULL);
+        if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_CONTENDER)
+            scheduler_go_on(a);
         if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_LOCKER)
             callback_submit(a); /* a result that has waited for it */
         if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_OBSERVER && state_next(a))
@@ -559,15 +454,14 @@ void actor_take_posts(struct actor *a, uint32_t posts)
         scheduler_left(a);
         a->job.run = NULL;
         callback_submit(a);
-        set_timer(a, clock_now());
     }
     end_if_gone(a);
 }
 
-void actor_tick(struct actor *a)
+void actor_expire(struct timer *timer)
 {
-    scheduler_tick(a);
-    step(a, &(struct handle_event){.kind = HANDLE_TICK}, NULL);
+    struct actor *a = (struct actor *)(void *)((char *)timer - offsetof(struct actor, timer));
+    step(a, &(struct handle_event){.kind = HANDLE_EXPIRE}, NULL);
     end_if_gone(a);
 }
 
@@ -593,42 +487,20 @@ static void hint_next(const struct actor *a)
         actor_hint(first);
 }
 
-static bool same(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
-/* A failure is logged, once until it is another or has passed. */
-static void keep_failure(struct actor *a, struct request *r)
-{
-    bool failed = r->code < 0 && r->code != SIMBA_ELOST;
-    const char *now = r->text != NULL ? r->text : simba_strerror(r->code);
-    if (failed && !same(now, a->failure))
-        report_failure(a, r->code, now);
-    trouble_answered(a, r);
-}
-
-/* A renewal, or the grant that began the tenure. */
-static void keep_renewal(struct actor *a, const struct request *r, bool was_failing)
-{
-    char since[FAULT_DURATION];
-    bool granted = r->sent.op == SIMBA_CONTEND && r->granted;
-    if (r->code < 0 || a->machine.lease.state != LEASE_HOLDING ||
-        (r->sent.op != SIMBA_RENEW && !granted))
-        return;
-    if (was_failing && !granted)
-        log_put(&a->client->log, SIMBA_LOG_INFO,
-                "mutex '%s' on %.150s: renewed again after %s without renewal", a->by_mutex.name,
-                actor_store(a), fault_duration(clock_now() - a->renewed_at, since));
-    a->renewed_at = r->sent.sent_at;
-}
-
 static bool another_holds(const struct actor *a)
 {
     struct hash_node *n = hash_table_find(&a->client->actors, a->by_mutex.name);
     while (n != NULL && actor_of(n)->machine.lease.state != LEASE_HOLDING)
         n = hash_table_find_next(n);
     return n != NULL;
+}
+
+/* A renewal, or the grant that began the tenure. */
+static bool is_renewal(const struct actor *a, const struct request *r)
+{
+    bool granted = r->sent.op == SIMBA_CONTEND && r->granted;
+    return r->code >= 0 && a->machine.lease.state == LEASE_HOLDING &&
+           (r->sent.op == SIMBA_RENEW || granted);
 }
 
 /* For a caller that may have to leave without a result. */
@@ -642,12 +514,13 @@ static void note_answer_locked(struct call *call, const struct request *r, bool 
 void actor_answered(struct actor *a, struct request *r)
 {
     assert(a->requests > 0);
-    bool was_failing = a->machine.lease.state == LEASE_HOLDING && a->machine.lease.failures > 0;
-    bool was_refused = actor_waits(a) && a->machine.lease.failures > 0;
+    int64_t failing_since = a->trouble.since;
     a->requests--;
     trace_exchange(r);
-    if (r->sent.op != SIMBA_PUBLISH)
-        keep_failure(a, r);
+    if (r->sent.op != SIMBA_PUBLISH) {
+        report_answer(a, r);
+        trouble_answered(a, r);
+    }
     if (r->sent.op == SIMBA_CONTEND && r->code == 0) {
         bool parked = !r->granted && a->client->backend->hands_over && another_holds(a);
         driver_lock(a->client);
@@ -667,9 +540,10 @@ void actor_answered(struct actor *a, struct request *r)
         .left = r->left_ms * NS_PER_MS,
     };
     step(a, &(struct handle_event){.kind = HANDLE_REPLY, .reply = &reply}, r);
-    keep_renewal(a, r, was_failing);
-    if (was_refused && r->code >= 0 && actor_waits(a))
-        log_put(&a->client->log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: the store answers again",
-                a->by_mutex.name, actor_store(a));
+    bool renewed = is_renewal(a, r);
+    if (!request_has_failed(r) && r->sent.op != SIMBA_PUBLISH)
+        report_works(a, renewed && r->sent.op == SIMBA_RENEW, failing_since);
+    if (renewed)
+        a->renewed_at = r->sent.sent_at;
     end_if_gone(a);
 }

@@ -58,6 +58,7 @@ struct call {
 };
 
 struct simba_client;
+struct latency;
 struct request;
 struct note;
 
@@ -101,7 +102,8 @@ struct actor {
     /* whoever has the baton */
     struct handle machine;
     struct timer timer;
-    int64_t since_at; /* when its wait began, or its tenure if it has one */
+    struct latency *latency; /* of its exchanges: metrics.c; NULL: it is not counted */
+    int64_t since_at;        /* when its wait began, or its tenure if it has one */
     union {
         int64_t renewed_at; /* of an owner: when the last renewal was sent, or what began it */
         int64_t hinted_at;  /* of one that waits: it was pushed, and has no answer to what it
@@ -109,6 +111,7 @@ struct actor {
     };
     uint32_t since; /* its order among those who wait: the client's count of waits then */
     bool is_registered, quiet; /* is_registered: in the client's hash table */
+    bool is_failing_reported;  /* as an event and in the log; not yet that it works again */
     bool childless;   /* an observer of all: it may close when the last of its children has */
     uint8_t interest; /* enum simba_interest */
 
@@ -202,16 +205,15 @@ uint64_t actor_token(const struct actor *a, int64_t *left_ms); /* 0, and 0 ms: n
 bool actor_owns(const struct actor *a, uint64_t token);        /* that very tenure */
 int64_t actor_owns_at(const struct actor *a, uint64_t token);  /* a time when; 0: does not */
 enum simba_reason actor_end_reason(struct actor *a, enum simba_reason reason); /* or that of fail */
-void actor_ask_progress(struct actor *a, bool on);                   /* from now on, or not */
-int actor_check(const struct actor *a);                              /* 0 or SIMBA_EFORKED */
-const char *actor_store(const struct actor *a);                      /* to show */
-void actor_say_owner(const struct actor *a, char *out, size_t size); /* under the client's lock */
-void actor_wait_over_locked(struct actor *a); /* one of its waiters goes on */
+void actor_ask_progress(struct actor *a, bool on); /* from now on, or not */
+int actor_check(const struct actor *a);            /* 0 or SIMBA_EFORKED */
+const char *actor_store(const struct actor *a);    /* to show */
+void actor_wait_over_locked(struct actor *a);      /* one of its waiters goes on */
 
 /* whoever has the baton */
 struct actor *actor_child(struct actor *parent, const char *mutex); /* NULL: out of memory */
 void actor_take_posts(struct actor *a, uint32_t posts);
-void actor_tick(struct actor *a);
+void actor_expire(struct timer *timer); /* of an actor */
 void actor_hint(struct actor *a);
 void actor_answered(struct actor *a, struct request *r);
 void actor_free(struct hash_node *node); /* when the loop has ended */

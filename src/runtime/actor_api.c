@@ -8,21 +8,20 @@
 #include "base/rng.h"
 #include "core/name.h"
 #include "runtime/client.h"
-#include "runtime/fault.h"
-#include "runtime/note.h"
+#include "runtime/error.h"
+#include "runtime/inquiry.h"
 #include "runtime/options.h"
 #include "runtime/process.h"
 
 int actor_check(const struct actor *a)
 {
     if (a == NULL)
-        return fault(SIMBA_EINVAL, "there is no handle: NULL was given instead of one");
+        return error_say(SIMBA_EINVAL, "there is no handle: NULL was given instead of one");
     if (!client_is_forked(a->client))
         return 0;
-    return fault(SIMBA_EFORKED,
-                 "mutex '%s': this handle belongs to the parent process; open a "
-                 "client of your own after fork",
-                 a->by_mutex.name);
+    return error_on(SIMBA_EFORKED, a->by_mutex.name, NULL,
+                    "this handle belongs to the parent process; open a "
+                    "client of your own after fork");
 }
 
 const char *actor_store(const struct actor *a)
@@ -89,14 +88,14 @@ static int check_names(struct simba_client *s, const char *mutex, const char *id
     const char *rule;
     char why[CALL_TEXT_MAX] = "";
     if (name_check_mutex(mutex, &rule) != 0)
-        return fault(SIMBA_EINVAL, "%s", rule);
+        return error_say(SIMBA_EINVAL, "%s", rule);
     if (id != NULL && name_check_id(id, &rule) != 0)
-        return fault(SIMBA_EINVAL, "mutex '%s': %s", mutex, rule);
+        return error_on(SIMBA_EINVAL, mutex, NULL, "%s", rule);
     if (s->backend->check == NULL)
         return 0;
     int rc = s->backend->check(s->store, mutex, id != NULL ? id : "x", why, sizeof why);
     if (rc < 0)
-        return fault(rc, "mutex '%s' on %s: %s", mutex, s->url.shown, why);
+        return error_on(rc, mutex, s->url.shown, "%s", why);
     return 0;
 }
 
@@ -166,6 +165,7 @@ static struct actor *allocate(struct simba_client *s, const char *mutex, const c
     struct actor *a = (struct actor *)(void *)memory;
     memory += sizeof *a;
     a->client = s;
+    a->timer.expire = actor_expire;
     if (extra != NULL)
         a->machine.extra = memcpy(memory, extra, extra_size);
     memory += extra_size;
@@ -230,10 +230,10 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
     static const char *const kinds[] = {"a contender", "a locker", "an observer"};
     const char *foreign = foreign_option(kind, o);
     if (foreign != NULL)
-        return fault(SIMBA_EINVAL, "mutex '%.70s': %s is not an option of %s",
-                     mutex != NULL ? mutex : "", foreign, kinds[kind]);
+        return error_on(SIMBA_EINVAL, mutex != NULL ? mutex : "", NULL, "%s is not an option of %s",
+                        foreign, kinds[kind]);
     if (kind == HANDLE_OBSERVER && o->on_changed == NULL)
-        return fault(SIMBA_EINVAL, "an observer needs an on_changed function");
+        return error_say(SIMBA_EINVAL, "an observer needs an on_changed function");
     bool all = kind == HANDLE_OBSERVER && mutex == NULL;
     rc = all ? 0 : check_names(s, mutex, o->id);
     if (rc < 0)
@@ -244,7 +244,7 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
     if (all)
         mutex = OBSERVER_OF_ALL;
     if (make_period(s, o, &period, &own_period, &why) < 0)
-        return fault(SIMBA_EINVAL, "mutex '%s': %s", mutex, why);
+        return error_on(SIMBA_EINVAL, mutex, NULL, "%s", why);
     if (kind != HANDLE_OBSERVER && o->id == NULL &&
         (rc = process_make_id(id, sizeof id, s->backend->short_ids)) < 0)
         return rc;
@@ -254,7 +254,7 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
     struct actor *a = allocate(s, mutex, id, own_period ? &period : &s->period,
                                make_extra(kind, o, &extra) ? &extra : NULL);
     if (a == NULL)
-        return fault(SIMBA_ELIMIT, "mutex '%s': out of memory", mutex);
+        return error_on(SIMBA_ELIMIT, mutex, NULL, "out of memory");
     a->initial_delay_ms = o->initial_delay_ms < 0 ? 0 : (uint32_t)o->initial_delay_ms;
     a->on_acquired = kind == HANDLE_OBSERVER ? o->on_changed : o->on_acquired;
     if (kind != HANDLE_OBSERVER)
@@ -273,7 +273,7 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
     driver_unlock(s);
     if (closing) {
         free(a);
-        return fault(SIMBA_ESTATE, "mutex '%s': the client is being closed", mutex);
+        return error_on(SIMBA_ESTATE, mutex, NULL, "the client is being closed");
     }
     *out = a;
     return 0;

@@ -300,7 +300,7 @@ void callback_dispatch(struct actor *a, const struct handle_update *up)
     /* What is seen while the callback waits for a thread is the next change, with its own reason. */
     if (up->callback == CALLBACK_CHANGED && (a->to_report = malloc(sizeof *a->to_report)) != NULL)
         state_show(a, a->to_report);
-    if (up->callback == CALLBACK_RELEASED && scheduler_lingers(a))
+    if (up->callback == CALLBACK_RELEASED && scheduler_end(a))
         return; /* until POST_LEFT */
     callback_submit(a);
     if (up->callback == CALLBACK_CLOSED && parent != NULL && --parent->children == 0 &&

@@ -6,16 +6,16 @@
 
 #include "base/clock.h"
 #include "base/errno_text.h"
+#include "base/fork.h"
 #include "base/rng.h"
 #include "core/duration.h"
 #include "runtime/client.h"
 #include "runtime/default_store.h"
-#include "runtime/fault.h"
+#include "runtime/error.h"
 #include "runtime/host.h"
-#include "runtime/labels.h"
 #include "runtime/options.h"
-#include "runtime/poll.h"
 #include "runtime/process.h"
+#include "runtime/prometheus.h"
 #include "runtime/registry.h"
 
 #define CONNECT_TIMEOUT_MS 5000
@@ -42,28 +42,29 @@ int simba_duration_parse(const char *text, int64_t *ms)
 {
     const char *why;
     if (text == NULL || ms == NULL)
-        return fault(SIMBA_EINVAL, "simba_duration_parse needs a text and a place for the result");
+        return error_say(SIMBA_EINVAL,
+                         "simba_duration_parse needs a text and a place for the result");
     int rc = duration_parse(text, ms, &why);
     if (rc < 0)
-        return fault(rc, "'%.40s' is not a duration: %s", text, why);
+        return error_say(rc, "'%.40s' is not a duration: %s", text, why);
     return 0;
 }
 
 bool client_is_forked(const struct simba_client *s)
 {
-    return atomic_load_explicit(&process_wiped->generation, memory_order_relaxed) != s->generation;
+    return fork_generation_known() != s->generation;
 }
 
 int client_check(const struct simba_client *s)
 {
     if (client_is_forked(s))
-        return fault(SIMBA_EFORKED, "this client belongs to the parent process");
+        return error_say(SIMBA_EFORKED, "this client belongs to the parent process");
     return 0;
 }
 
 bool client_is_here(const struct simba_client *s)
 {
-    return driver_is_here(s) || (thread_client == s && poll_is_here(s));
+    return driver_is_here(s) || (thread_client == s && driver_polls_here(s));
 }
 
 bool client_would_deadlock(const struct simba_client *s, const struct actor *a)
@@ -83,7 +84,7 @@ static int choose(const struct simba_client *s, int64_t set, const char *name, i
     if (text == NULL)
         return 0;
     if (duration_parse(text, &ms, &why) < 0)
-        return fault(SIMBA_EINVAL, "%s: option %s: %s", s->url.shown, name, why);
+        return error_say(SIMBA_EINVAL, "%s: option %s: %s", s->url.shown, name, why);
     if (set == SIMBA_DEFAULT)
         *out = ms;
     return 0;
@@ -100,10 +101,10 @@ static int set_timing(struct simba_client *s, const struct simba_options *o)
         choose(s, o->connect_timeout_ms, "connect_timeout", &connect) < 0)
         return SIMBA_EINVAL;
     if (connect == 0 || connect < SIMBA_DEFAULT || connect > SIMBA_LEASE_MAX_MS)
-        return fault(SIMBA_EINVAL, "%s: connect_timeout must be between 1 ms and a day",
-                     s->url.shown);
+        return error_say(SIMBA_EINVAL, "%s: connect_timeout must be between 1 ms and a day",
+                         s->url.shown);
     if (period_init(&s->period, &s->timing, &why) < 0)
-        return fault(SIMBA_EINVAL, "%s: %s", s->url.shown, why);
+        return error_say(SIMBA_EINVAL, "%s: %s", s->url.shown, why);
     s->period.phase = (int64_t)(rng_seed() % SIMBA_LEASE_MAX_MS) * NS_PER_MS;
     s->host.connect_timeout_ms = connect < 0 ? CONNECT_TIMEOUT_MS : connect;
     s->host.command_timeout_ms =
@@ -123,12 +124,12 @@ static int read_url(struct simba_client *s, const char *url)
         url = by_default;
     }
     if (url_parse(&s->url, url, why, sizeof why) < 0)
-        return fault(SIMBA_EINVAL, "the URL of the store: %s", why);
+        return error_say(SIMBA_EINVAL, "the URL of the store: %s", why);
     int rc = registry_find(s->url.scheme, &s->backend, why, sizeof why);
     if (rc < 0)
-        return fault(rc, "%s", why);
+        return error_say(rc, "%s", why);
     if (url_check_options(&s->url, common_options, s->backend->options, why, sizeof why) < 0)
-        return fault(SIMBA_EINVAL, "%s: %s", s->url.shown, why);
+        return error_say(SIMBA_EINVAL, "%s: %s", s->url.shown, why);
     return 0;
 }
 
@@ -139,39 +140,39 @@ static int start(struct simba_client *s, const struct simba_options *o)
     if (rc == 0)
         rc = hash_table_init(&s->actors);
     if (rc < 0) {
-        rc = fault(rc, "out of memory");
+        rc = error_say(rc, "out of memory");
         goto err_after_hash_tables;
     }
     if (s->no_thread)
-        executor_init_polled(&s->executor, poll_notify, s);
+        executor_init_polled(&s->executor, driver_notify, s);
     else
         rc = executor_init(&s->executor, "simba-call", 1, EXECUTOR_THREADS_MAX);
     if (rc < 0) {
-        rc = fault(rc, "%s: cannot start a thread", s->url.shown);
+        rc = error_say(rc, "%s: cannot start a thread", s->url.shown);
         goto err_after_hash_tables;
     }
     (void)executor_init(&s->workers, "simba-work", 0, SIZE_MAX); /* one for each run at work */
     rc = log_init(&s->log, s, &s->executor, o->log, o->log_data);
-    if (trace_init(&s->trace, s, &s->executor, o->trace, o->trace_data) < 0)
+    if (trace_init(&s->trace, s, &s->executor, o->trace, o->trace_data, o->trace_kinds) < 0)
         rc = SIMBA_ELIMIT;
     int error = rc < 0 ? ENOMEM : loop_init(s);
     if (error != 0) {
-        rc = fault(SIMBA_ELIMIT, "%s: %s", s->url.shown, errno_text(error));
+        rc = error_say(SIMBA_ELIMIT, "%s: %s", s->url.shown, errno_text(error));
         goto err_after_executor;
     }
     driver_init(s);
     rc = s->backend->open(&s->host, &s->url, &s->store, why, sizeof why);
     if (rc < 0) {
-        rc = fault(rc, "%s: %s", s->url.shown, why);
+        rc = error_say(rc, "%s: %s", s->url.shown, why);
         goto err_after_loop;
     }
     if (s->no_thread)
-        poll_start(s);
+        driver_start_polled(s);
     else
         rc = driver_start(s);
     if (rc == 0)
         return 0;
-    rc = fault(rc, "%s: cannot start a thread", s->url.shown);
+    rc = error_say(rc, "%s: cannot start a thread", s->url.shown);
 
 err_after_loop:
     driver_discard(s, s->store != NULL);
@@ -192,20 +193,21 @@ int simba_open(const char *url, const struct simba_options *options, simba_clien
     struct simba_options taken;
     const struct simba_options *o = &taken;
     if (out == NULL)
-        return fault(SIMBA_EINVAL, "simba_open needs a place for the client");
+        return error_say(SIMBA_EINVAL, "simba_open needs a place for the client");
     *out = NULL;
     int rc = options_take(&options_of_client, options, &taken);
     if (rc < 0)
         return rc;
     if ((o->flags & ~SIMBA_NO_THREAD) != 0)
-        return fault(SIMBA_EINVAL, "client options have an unknown flag");
+        return error_say(SIMBA_EINVAL, "client options have an unknown flag");
     if (o->executor != NULL && o->executor->submit == NULL)
-        return fault(SIMBA_EINVAL, "an executor must have a submit function");
+        return error_say(SIMBA_EINVAL, "an executor must have a submit function");
     process_hold_stdio();
     struct simba_client *s = calloc(1, sizeof *s);
-    if (s == NULL || process_wiped == NULL) {
+    uint32_t generation = fork_generation();
+    if (s == NULL || generation == 0) {
         free(s);
-        return fault(SIMBA_ELIMIT, "out of memory");
+        return error_say(SIMBA_ELIMIT, "out of memory");
     }
     pthread_mutex_init(&s->lock, NULL);
     host_init(s);
@@ -213,14 +215,14 @@ int simba_open(const char *url, const struct simba_options *options, simba_clien
     s->serial = SERIAL_OF_OPTION;
     requests_init(&s->requests);
     s->no_thread = (o->flags & SIMBA_NO_THREAD) != 0;
-    s->generation = process_generation();
+    s->generation = generation;
     if (o->executor != NULL) {
         s->executor_user = *o->executor;
         s->has_executor_user = true;
     }
     rc = read_url(s, url);
     if (rc == 0)
-        rc = labels_take(s, o->labels);
+        rc = prometheus_take_labels(s, o->labels);
     if (rc == 0)
         rc = set_timing(s, o);
     if (rc == 0)
@@ -247,7 +249,6 @@ static void free_client(struct simba_client *s)
     trace_free(&s->trace);
     hash_table_empty(&s->actors, actor_free);
     hash_table_free(&s->actors);
-    metrics_free(&s->metrics);
     interest_free(s);
     requests_free(&s->requests);
     turn_free(&s->inbox);
@@ -300,10 +301,11 @@ int simba_close(simba_client *s, int64_t timeout_ms)
     if (rc < 0)
         return rc;
     if (timeout_ms < 0)
-        return fault(SIMBA_EINVAL, "a timeout must not be negative");
+        return error_say(SIMBA_EINVAL, "a timeout must not be negative");
     if (s->no_thread ? thread_client == s : client_would_deadlock(s, NULL))
-        return fault(SIMBA_EDEADLOCK, "closing a client inside one of its callbacks would never "
-                                      "end");
+        return error_say(SIMBA_EDEADLOCK,
+                         "closing a client inside one of its callbacks would never "
+                         "end");
     driver_lock(s);
     s->closing = true;
     s->inbox.close_asked = true;
@@ -312,14 +314,14 @@ int simba_close(simba_client *s, int64_t timeout_ms)
     driver_unlock(s);
     int64_t until = clock_after_ms(clock_now(), timeout_ms);
     if (s->no_thread)
-        poll_take_over(s);
-    bool ended = poll_wait(s, &s->ended, 0, until, close_again, NULL);
+        driver_take_over(s);
+    bool ended = driver_wait(s, &s->ended, 0, until, close_again, NULL);
     if (ended && s->no_thread)
         executor_run(&s->executor); /* the last log lines and events */
     if (!ended || !executor_stop(&s->workers, until) || !executor_stop(&s->executor, until)) {
         say_what_runs(s, ended, why);
-        return fault(SIMBA_ETIMEOUT, "%s: not closed in %lld ms, and nothing is freed: %s",
-                     s->url.shown, (long long)timeout_ms, why);
+        return error_say(SIMBA_ETIMEOUT, "%s: not closed in %lld ms, and nothing is freed: %s",
+                         s->url.shown, (long long)timeout_ms, why);
     }
     free_client(s);
     return 0;

@@ -42,7 +42,7 @@ struct simba_client {
     struct log log;
     struct trace trace;
     char *labels;        /* of its metrics, in order of their names; NULL: none */
-    uint32_t generation; /* process.h */
+    uint32_t generation; /* of the process that opened it: base/fork.h */
     struct metrics metrics;
     struct loop loop;
     struct driver driver;

@@ -3,8 +3,7 @@
 #include "base/futex.h"
 #include "core/status.h"
 #include "runtime/client.h"
-#include "runtime/fault.h"
-#include "runtime/poll.h"
+#include "runtime/error.h"
 #include "runtime/state.h"
 
 int simba_contender_create(simba_client *s, const char *mutex,
@@ -12,8 +11,8 @@ int simba_contender_create(simba_client *s, const char *mutex,
 {
     struct actor *a = NULL;
     if (s == NULL || out == NULL)
-        return fault(SIMBA_EINVAL,
-                     "simba_contender_create needs a client and a place for the result");
+        return error_say(SIMBA_EINVAL,
+                         "simba_contender_create needs a client and a place for the result");
     int rc = actor_create(s, mutex, HANDLE_CONTENDER, options, &a);
     *out = (simba_contender *)(void *)a;
     return rc;
@@ -37,8 +36,8 @@ static int move(struct actor *a, enum status_event event, uint32_t post, const c
     int64_t left_ms;
     if (failure != NULL && (failure->token == 0 || actor_token(a, &left_ms) != failure->token)) {
         driver_unlock(a->client);
-        return fault(SIMBA_ELOST, "mutex '%s': the tenure with token %llu is over",
-                     a->by_mutex.name, (unsigned long long)failure->token);
+        return error_on(SIMBA_ELOST, a->by_mutex.name, NULL, "the tenure with token %llu is over",
+                        (unsigned long long)failure->token);
     }
     enum simba_status status = (enum simba_status)atomic_load(&a->status);
     bool closing = a->closing || a->client->closing;
@@ -59,9 +58,9 @@ static int move(struct actor *a, enum status_event event, uint32_t post, const c
     if (next >= 0)
         return 0;
     bool too_soon = event == STATUS_START && status == SIMBA_STOPPING && !closing;
-    return fault(SIMBA_ESTATE, "mutex '%s': cannot %s a contender that is %s%s", a->by_mutex.name,
-                 verb, closing ? "being closed" : status_name(status),
-                 too_soon ? ": start it in on_stopped, or when it is INITIAL" : "");
+    return error_on(SIMBA_ESTATE, a->by_mutex.name, NULL, "cannot %s a contender that is %s%s",
+                    verb, closing ? "being closed" : status_name(status),
+                    too_soon ? ": start it in on_stopped, or when it is INITIAL" : "");
 }
 
 int simba_contender_start(simba_contender *c)
@@ -77,7 +76,8 @@ int simba_contender_stop(simba_contender *c)
 int simba_contender_fail(simba_contender *c, uint64_t token, enum simba_reason reason)
 {
     if (reason != SIMBA_EXPIRED && reason != SIMBA_STALLED)
-        return fault(SIMBA_EINVAL, "simba_contender_fail knows SIMBA_EXPIRED and SIMBA_STALLED");
+        return error_say(SIMBA_EINVAL,
+                         "simba_contender_fail knows SIMBA_EXPIRED and SIMBA_STALLED");
     return move(actor_of(c), STATUS_STOP, POST_STOP, "stop",
                 &(struct failure){.token = token, .reason = reason});
 }
@@ -90,7 +90,7 @@ int simba_contender_resign(simba_contender *c, int64_t pause_ms)
     if (rc < 0)
         return rc;
     if (pause_ms < 0)
-        return fault(SIMBA_EINVAL, "mutex '%s': a pause must not be negative", a->by_mutex.name);
+        return error_on(SIMBA_EINVAL, a->by_mutex.name, NULL, "a pause must not be negative");
     driver_lock(a->client);
     uint64_t token = actor_token(a, &left_ms);
     if (token != 0) {
@@ -102,8 +102,8 @@ int simba_contender_resign(simba_contender *c, int64_t pause_ms)
     }
     driver_unlock(a->client);
     if (token == 0)
-        return fault(SIMBA_ESTATE, "mutex '%s': %s is not the owner, it has nothing to resign",
-                     a->by_mutex.name, actor_id(a));
+        return error_on(SIMBA_ESTATE, a->by_mutex.name, NULL,
+                        "%s is not the owner, it has nothing to resign", actor_id(a));
     return 0;
 }
 
@@ -115,8 +115,8 @@ int simba_contender_progress(simba_contender *c, uint64_t token)
         return rc;
     int64_t now = actor_owns_at(a, token);
     if (token == 0 || now == 0)
-        return fault(SIMBA_ELOST, "mutex '%s': the tenure with token %llu is over",
-                     a->by_mutex.name, (unsigned long long)token);
+        return error_on(SIMBA_ELOST, a->by_mutex.name, NULL, "the tenure with token %llu is over",
+                        (unsigned long long)token);
     if (actor_extra(a) != NULL)
         watchdog_report(&actor_extra(a)->reported_at, now);
     return 0;
@@ -130,21 +130,21 @@ static int wait_result(const struct actor *a, enum simba_status until)
     if (status == until)
         return 0;
     if (a->closing || a->client->closing)
-        return fault(SIMBA_ECANCELED, "mutex '%s' on %.150s: closed while waiting for %s", mutex,
-                     store, status_name(until));
+        return error_on(SIMBA_ECANCELED, mutex, store, "closed while waiting for %s",
+                        status_name(until));
     if (status == SIMBA_INITIAL && a->start_failure < 0)
-        return fault(a->start_failure, "mutex '%s' on %.150s: could not start: %s", mutex, store,
-                     a->failure != NULL ? a->failure : simba_strerror(a->start_failure));
+        return error_on(a->start_failure, mutex, store, "could not start: %s",
+                        a->failure != NULL ? a->failure : simba_strerror(a->start_failure));
     return 1;
 }
 
 static int say_late(const struct actor *a, enum simba_status until, int64_t timeout_ms)
 {
-    return fault(SIMBA_ETIMEOUT, "mutex '%s' on %.150s: still %s, not %s, after %lld ms%s%s",
-                 a->by_mutex.name, actor_store(a),
-                 status_name((enum simba_status)atomic_load(&a->status)), status_name(until),
-                 (long long)timeout_ms, a->failure != NULL ? ": " : "",
-                 a->failure != NULL ? a->failure : "");
+    return error_on(SIMBA_ETIMEOUT, a->by_mutex.name, actor_store(a),
+                    "still %s, not %s, after %lld ms%s%s",
+                    status_name((enum simba_status)atomic_load(&a->status)), status_name(until),
+                    (long long)timeout_ms, a->failure != NULL ? ": " : "",
+                    a->failure != NULL ? a->failure : "");
 }
 
 /* A callback that this thread ran while it waited has ended the thread. */
@@ -164,22 +164,22 @@ int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t ti
         return rc;
     struct simba_client *s = a->client;
     if (timeout_ms < 0 || until > SIMBA_STOPPING)
-        return fault(SIMBA_EINVAL, "mutex '%s': %s", a->by_mutex.name,
-                     timeout_ms < 0 ? "a timeout must not be negative" : "there is no such status");
+        return error_on(SIMBA_EINVAL, a->by_mutex.name, NULL, "%s",
+                        timeout_ms < 0 ? "a timeout must not be negative"
+                                       : "there is no such status");
     int64_t end = clock_after_ms(clock_now(), timeout_ms);
     driver_lock(s);
     a->waiters++; /* so that nobody frees it under us */
     while ((rc = wait_result(a, until)) == 1) {
         if (client_would_deadlock(s, a)) {
-            rc = fault(SIMBA_EDEADLOCK,
-                       "mutex '%s': waiting for a contender inside its own callback would never "
-                       "end",
-                       a->by_mutex.name);
+            rc = error_on(SIMBA_EDEADLOCK, a->by_mutex.name, NULL,
+                          "waiting for a contender inside its own callback would never "
+                          "end");
             break;
         }
         uint32_t changes = atomic_load(&a->changes);
         driver_unlock(s);
-        bool in_time = poll_wait(s, &a->changes, changes, end, wait_over, a);
+        bool in_time = driver_wait(s, &a->changes, changes, end, wait_over, a);
         driver_lock(s);
         if (!in_time && atomic_load(&a->changes) == changes) {
             rc = say_late(a, until, timeout_ms);

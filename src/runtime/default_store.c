@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/fault.h"
+#include "runtime/error.h"
 
 #define ROOT_FOLDER "/var/lib/simba"
 #define FILE_NAME "simba.db"
@@ -40,7 +40,7 @@ static bool home_of_user(char *out, size_t size)
 
 static int refuse_long(void)
 {
-    return fault(SIMBA_EINVAL, "the path of the default store is too long: set SIMBA_URL");
+    return error_say(SIMBA_EINVAL, "the path of the default store is too long: set SIMBA_URL");
 }
 
 static int find_folder(char *out, size_t size)
@@ -57,8 +57,9 @@ static int find_folder(char *out, size_t size)
     else if (home_of_user(home, sizeof home))
         n = snprintf(out, size, "%s/.local/state/simba", home);
     else
-        return fault(SIMBA_EINVAL, "there is no home to keep locks in: set SIMBA_URL, for example "
-                                   "to sqlite:/path/of/locks.db");
+        return error_say(SIMBA_EINVAL,
+                         "there is no home to keep locks in: set SIMBA_URL, for example "
+                         "to sqlite:/path/of/locks.db");
     return n >= 0 && (size_t)n < size ? 0 : refuse_long();
 }
 
@@ -92,17 +93,18 @@ static int make_folder(const char *folder)
     }
     if (mkdir(path, 0700) == 0 || errno == EEXIST)
         return 0;
-    return fault(errno == EACCES || errno == EPERM || errno == EROFS ? SIMBA_EDENIED : SIMBA_ESTORE,
-                 "cannot make the folder %s of the default store: %s; set SIMBA_URL to another "
-                 "store",
-                 folder, strerror(errno));
+    return error_say(errno == EACCES || errno == EPERM || errno == EROFS ? SIMBA_EDENIED
+                                                                         : SIMBA_ESTORE,
+                     "cannot make the folder %s of the default store: %s; set SIMBA_URL to another "
+                     "store",
+                     folder, strerror(errno));
 }
 
 int simba_default_url(char *out, size_t size)
 {
     char folder[PATH_MAX];
     if (out == NULL || size == 0)
-        return fault(SIMBA_EINVAL, "simba_default_url needs a place for the result");
+        return error_say(SIMBA_EINVAL, "simba_default_url needs a place for the result");
     int rc = find_folder(folder, sizeof folder);
     return rc < 0 ? rc : write_url(folder, out, size);
 }

@@ -54,6 +54,17 @@ void driver_unlock_turn(struct simba_client *s, struct call *call, bool here);
 
 bool driver_is_here(const struct simba_client *s); /* this thread is inside of libuv */
 
+/* A client that the host program polls (SIMBA_NO_THREAD). */
+void driver_start_polled(struct simba_client *s);     /* instead of a thread of ours */
+void driver_take_over(struct simba_client *s);        /* from now on by this thread */
+bool driver_polls_here(const struct simba_client *s); /* this thread is the one that polls */
+void driver_notify(void *s);                          /* there is something to poll for */
+
+/* futex_wait(); the thread that polls goes on with that meanwhile. If a callback ends that thread,
+ * thread_ends(arg) ends the wait. */
+bool driver_wait(struct simba_client *s, _Atomic uint32_t *word, uint32_t value, int64_t until,
+                 void (*thread_ends)(void *arg), void *arg);
+
 /* A thread that is not ours goes inside of libuv, and comes out. */
 struct driver_visit {
     const struct simba_client *inside_before;

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "runtime/client.h"
 #include "runtime/inquiry.h"
-#include "runtime/note.h"
 
 #define HINTS_MAX 1024 /* and one for each handle; more become "ask for everything" */
 

@@ -12,11 +12,61 @@
 #include "base/text.h"
 #include "core/name.h"
 #include "runtime/client.h"
-#include "runtime/fault.h"
-#include "runtime/note.h"
-#include "runtime/poll.h"
+#include "runtime/error.h"
+#include "runtime/scheduler.h"
 
 #define SNAPSHOT_MS 5000 /* for the loop to answer */
+
+/* ---- notes as stores tell them -------------------------------------------------------------- */
+
+/* Stores are not trusted with more than their word: text beyond the limit is cut, where a character
+ * begins. */
+static size_t bounded_length(const char *text)
+{
+    size_t length = strnlen(text, SIMBA_NOTE_MAX + 1);
+    if (length <= SIMBA_NOTE_MAX)
+        return length;
+    length = SIMBA_NOTE_MAX;
+    while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
+        length--;
+    return length;
+}
+
+/* The age counts from now, after the answer has come: so a note is never shown older than it is. */
+struct note *note_keep(const struct simba_noted *noted)
+{
+    if (noted == NULL || noted->text == NULL || noted->token == 0)
+        return NULL;
+    size_t length = bounded_length(noted->text);
+    struct note *n = malloc(sizeof *n + length + 1);
+    if (n == NULL)
+        return NULL;
+    n->token = noted->token;
+    n->written_at = simba_now() - (noted->age_ms > 0 ? noted->age_ms : 0);
+    memcpy(n->text, noted->text, length);
+    n->text[length] = '\0';
+    return n;
+}
+
+void note_show(const struct note *n, struct simba_note *out)
+{
+    *out = (struct simba_note){.token = 0};
+    if (n == NULL)
+        return;
+    memcpy(out->text, n->text, strlen(n->text) + 1);
+    out->token = n->token;
+    out->written_at = n->written_at;
+}
+
+int note_check(const char *mutex, const char *text)
+{
+    const char *rule;
+    if (name_check_note(text, &rule) == 0)
+        return 0;
+    return error_on(SIMBA_EINVAL, mutex, NULL, "%s", rule);
+}
+
+/* ---- questions ------------------------------------------------------------------------------ */
 
 enum { WAITS, ANSWERED, ABANDONED };
 
@@ -63,11 +113,11 @@ static void free_inquiry(struct inquiry *q)
     free(q);
 }
 
-static void end(struct simba_client *s, struct inquiry *q, int code, const char *text)
+static void end(struct inquiry *q, int code, const char *text)
 {
     uint32_t waits = WAITS;
     q->code = code;
-    snprintf(q->text, sizeof q->text, "%.200s: %s", s->url.shown, text);
+    snprintf(q->text, sizeof q->text, "%s", text);
     if (atomic_compare_exchange_strong(&q->done, &waits, ANSWERED))
         futex_wake(&q->done);
     else
@@ -96,7 +146,7 @@ static void send_request(struct simba_client *s, struct inquiry *q)
 {
     struct request *r = request_new(s);
     if (r == NULL) {
-        end(s, q, SIMBA_ELIMIT, "too many requests are under way");
+        end(q, SIMBA_ELIMIT, "too many requests are under way");
         return;
     }
     r->inquiry = q;
@@ -127,9 +177,9 @@ void inquiry_send(struct simba_client *s)
     for (struct inquiry *q = all, *next; q != NULL; q = next) {
         next = q->next;
         if (q->of_ourselves) {
-            end(s, q, snapshot_take(s, &q->snapshot), "out of memory");
+            end(q, snapshot_take(s, &q->snapshot), "out of memory");
         } else if (q->examines && s->store_closing) {
-            end(s, q, SIMBA_ECANCELED, "the client is being closed");
+            end(q, SIMBA_ECANCELED, "the client is being closed");
         } else {
             send_request(s, q);
         }
@@ -158,7 +208,7 @@ void inquiry_answered(struct request *r)
         text = "that tenure is over, its note was not written";
     else if (r->code == SIMBA_ELOST) /* of an EVICT */
         text = q->id[0] == '\0' && q->token == 0 ? "nobody owns it" : "that tenure is over";
-    end(r->client, q, r->code, text);
+    end(q, r->code, text);
 }
 
 /* A callback that this thread ran while it waited has ended the thread. */
@@ -177,9 +227,9 @@ static int check(const struct simba_client *s, const char *what, int64_t timeout
     if (rc < 0)
         return rc;
     if (timeout_ms < 0)
-        return fault(SIMBA_EINVAL, "%s: a timeout must not be negative", what);
+        return error_say(SIMBA_EINVAL, "%s: a timeout must not be negative", what);
     if (client_is_here(s))
-        return fault(SIMBA_EDEADLOCK, "%s: asking on the loop would never end", what);
+        return error_say(SIMBA_EDEADLOCK, "%s: asking on the loop would never end", what);
     return 0;
 }
 
@@ -193,14 +243,14 @@ static struct inquiry *ask(struct simba_client *s, const struct inquiry *questio
     if (q == NULL) {
         free(question->text_to_publish);
         if (*rc == 0)
-            *rc = fault(SIMBA_ELIMIT, "%s: out of memory", what);
+            *rc = error_say(SIMBA_ELIMIT, "%s: out of memory", what);
         return NULL;
     }
     memcpy(q, question, sizeof *q);
     char store[CALL_TEXT_MAX];
     snprintf(store, sizeof store, "%.200s", s->url.shown);
     int64_t now = clock_now(), until = clock_after_ms(now, timeout_ms);
-    bool drives = poll_is_here(s); /* the client may be gone with the answer */
+    bool drives = driver_polls_here(s); /* the client may be gone with the answer */
     driver_lock(s);
     bool closing = s->closing;
     if (!closing) {
@@ -211,18 +261,18 @@ static struct inquiry *ask(struct simba_client *s, const struct inquiry *questio
     }
     driver_unlock_turn(s, NULL, until - now > DRIVER_HERE_MIN);
     uint32_t waits = WAITS;
-    bool answered = !closing && (drives ? poll_wait(s, &q->done, WAITS, until, driving_over, q)
+    bool answered = !closing && (drives ? driver_wait(s, &q->done, WAITS, until, driving_over, q)
                                         : futex_wait(&q->done, WAITS, until));
     if (closing) {
-        *rc = fault(SIMBA_ESTATE, "%s: the client is being closed", what);
+        *rc = error_say(SIMBA_ESTATE, "%s: the client is being closed", what);
     } else if (!answered && atomic_compare_exchange_strong(&q->done, &waits, ABANDONED)) {
-        *rc = fault(SIMBA_ETIMEOUT, "%s on %.200s: the %s did not answer in %lld ms", what, store,
-                    question->of_ourselves ? "client's loop" : "store", (long long)timeout_ms);
+        *rc = error_at(SIMBA_ETIMEOUT, what, store, "the %s did not answer in %lld ms",
+                       question->of_ourselves ? "client's loop" : "store", (long long)timeout_ms);
         return NULL;
     } else if (q->code == 0) {
         return q;
     } else {
-        *rc = fault(q->code, "%s on %s", what, q->text);
+        *rc = error_at(q->code, what, store, "%s", q->text);
     }
     free_inquiry(q);
     return NULL;
@@ -235,7 +285,7 @@ static struct inquiry *ask_about(struct simba_client *s, struct inquiry *questio
     const char *rule;
     char what[SIMBA_MUTEX_MAX + 16];
     if (name_check_mutex(mutex, &rule) < 0) {
-        *rc = fault(SIMBA_EINVAL, "%s", rule);
+        *rc = error_say(SIMBA_EINVAL, "%s", rule);
         free(question->text_to_publish);
         return NULL;
     }
@@ -249,8 +299,8 @@ int inquiry_snapshot(struct simba_client *s, struct snapshot **out)
     int rc = client_check(s);
     if (rc < 0)
         return rc;
-    if (poll_is_here(s) && !driver_is_here(s))
-        return snapshot_take(s, out) < 0 ? fault(SIMBA_ELIMIT, "metrics: out of memory") : 0;
+    if (driver_polls_here(s) && !driver_is_here(s))
+        return snapshot_take(s, out) < 0 ? error_say(SIMBA_ELIMIT, "metrics: out of memory") : 0;
     struct inquiry *q =
         ask(s, &(struct inquiry){.of_ourselves = true}, "metrics", SNAPSHOT_MS, &rc);
     if (q == NULL)
@@ -265,7 +315,7 @@ int simba_read(simba_client *s, const char *mutex, int64_t timeout_ms, struct si
 {
     int rc;
     if (s == NULL || out == NULL)
-        return fault(SIMBA_EINVAL, "simba_read needs a client and a place for the result");
+        return error_say(SIMBA_EINVAL, "simba_read needs a client and a place for the result");
     struct inquiry *q = ask_about(s, &(struct inquiry){.op = SIMBA_READ}, mutex, timeout_ms, &rc);
     if (q == NULL)
         return rc;
@@ -295,19 +345,19 @@ int simba_read_note(simba_client *s, const char *mutex, int64_t timeout_ms, stru
 {
     int64_t wall_ms;
     if (s == NULL || note == NULL)
-        return fault(SIMBA_EINVAL, "simba_read_note needs a client and a place for the note");
+        return error_say(SIMBA_EINVAL, "simba_read_note needs a client and a place for the note");
     return inquiry_read_note(s, mutex, timeout_ms, note, owner, &wall_ms);
 }
 
 /* That it took too long leaves the outcome open, as a failure of the store does. */
-int inquiry_publish(struct simba_client *s, const char *mutex, const char *id, uint64_t token,
-                    const char *text, int64_t timeout_ms)
+static int publish(struct simba_client *s, const char *mutex, const char *id, uint64_t token,
+                   const char *text, int64_t timeout_ms)
 {
     int rc;
     struct inquiry question = {.op = SIMBA_PUBLISH, .token = token};
     question.text_to_publish = strdup(text);
     if (question.text_to_publish == NULL)
-        return fault(SIMBA_ELIMIT, "mutex '%s': out of memory", mutex);
+        return error_on(SIMBA_ELIMIT, mutex, NULL, "out of memory");
     snprintf(question.id, sizeof question.id, "%s", id);
     struct inquiry *q = ask_about(s, &question, mutex, timeout_ms, &rc);
     if (q != NULL)
@@ -321,10 +371,9 @@ int simba_evict(simba_client *s, const char *mutex, const struct simba_owner *te
 {
     int rc;
     if (s == NULL)
-        return fault(SIMBA_EINVAL, "simba_evict needs a client");
+        return error_say(SIMBA_EINVAL, "simba_evict needs a client");
     if (tenure != NULL && tenure->id[0] == '\0' && tenure->token == 0)
-        return fault(SIMBA_ELOST, "mutex '%.70s' on %.200s: nobody owns it",
-                     mutex != NULL ? mutex : "", s->url.shown);
+        return error_on(SIMBA_ELOST, mutex != NULL ? mutex : "", s->url.shown, "nobody owns it");
     struct inquiry question = {.op = SIMBA_EVICT, .forced = forced};
     if (tenure != NULL) {
         question.token = tenure->token;
@@ -343,10 +392,11 @@ int simba_list(simba_client *s, const char *prefix, int64_t timeout_ms, simba_en
     struct inquiry question = {.op = SIMBA_LIST, .with_note = true};
     int rc;
     if (s == NULL || each == NULL)
-        return fault(SIMBA_EINVAL, "simba_list needs a client and a function to call");
+        return error_say(SIMBA_EINVAL, "simba_list needs a client and a function to call");
     if (prefix != NULL && strlen(prefix) > SIMBA_MUTEX_MAX)
-        return fault(SIMBA_EINVAL, "the prefix is longer than the name of a mutex may be: %d bytes",
-                     SIMBA_MUTEX_MAX);
+        return error_say(SIMBA_EINVAL,
+                         "the prefix is longer than the name of a mutex may be: %d bytes",
+                         SIMBA_MUTEX_MAX);
     snprintf(question.mutex, sizeof question.mutex, "%s", prefix != NULL ? prefix : "");
     struct inquiry *q = ask(s, &question, "cannot list the mutexes", timeout_ms, &rc);
     if (q == NULL)
@@ -368,9 +418,10 @@ int simba_examine(simba_client *s, int64_t timeout_ms, simba_examined_fn *each, 
 {
     int rc;
     if (s == NULL || each == NULL)
-        return fault(SIMBA_EINVAL, "simba_examine needs a client and a function to call");
+        return error_say(SIMBA_EINVAL, "simba_examine needs a client and a function to call");
     if (s->backend->examine == NULL)
-        return fault(SIMBA_EUNSUPPORTED, "%s: this store says nothing about itself", s->url.shown);
+        return error_say(SIMBA_EUNSUPPORTED, "%s: this store says nothing about itself",
+                         s->url.shown);
     struct inquiry *q =
         ask(s, &(struct inquiry){.examines = true}, "cannot inspect the store", timeout_ms, &rc);
     if (q == NULL)
@@ -396,6 +447,67 @@ int simba_diagnose(simba_client *s, int64_t timeout_ms, simba_finding_fn *each, 
 {
     struct shown to = {each, data};
     if (s == NULL || each == NULL)
-        return fault(SIMBA_EINVAL, "simba_diagnose needs a client and a function to call");
+        return error_say(SIMBA_EINVAL, "simba_diagnose needs a client and a function to call");
     return simba_examine(s, timeout_ms, show_line, &to);
+}
+
+/* ---- notes of owners ------------------------------------------------------------------------ */
+
+/* How a handle publishes the one of its options is decided in core/handle.c. */
+
+/* Whether the tenure lasts only the store knows: one that is being ended in order does. */
+int note_publish(struct actor *a, uint64_t token, const char *text, int64_t timeout_ms)
+{
+    int rc = note_check(a->by_mutex.name, text);
+    if (rc < 0)
+        return rc;
+    if (token == 0)
+        return error_on(SIMBA_ELOST, a->by_mutex.name, actor_store(a),
+                        "the tenure with token %llu is over, its note was not "
+                        "written",
+                        (unsigned long long)token);
+    return publish(a->client, a->by_mutex.name, actor_id(a), token, text, timeout_ms);
+}
+
+int simba_contender_publish(simba_contender *c, uint64_t token, const char *text,
+                            int64_t timeout_ms)
+{
+    int rc = actor_check(actor_of(c));
+    if (rc < 0)
+        return rc;
+    if (scheduler_has_ticks(actor_of(c)))
+        return error_on(SIMBA_ESTATE, actor_of(c)->by_mutex.name, NULL,
+                        "a schedule with ticks keeps them in the note of the mutex, so it "
+                        "cannot have a note of yours. Publish it on another mutex");
+    return note_publish(actor_of(c), token, text, timeout_ms);
+}
+
+int simba_locker_publish(simba_locker *l, const char *text, int64_t timeout_ms)
+{
+    struct actor *a = actor_of(l);
+    int rc = actor_check(a);
+    if (rc < 0)
+        return rc;
+    driver_lock(a->client);
+    bool is_held = a->phase == LOCKER_HELD;
+    driver_unlock(a->client);
+    if (!is_held)
+        return error_on(SIMBA_ESTATE, a->by_mutex.name, NULL, "this locker is not held");
+    return note_publish(a, simba_locker_token(l), text, timeout_ms);
+}
+
+int simba_observer_note(const simba_observer *w, struct simba_note *out)
+{
+    const struct actor *a = actor_of(w);
+    int rc = actor_check(a);
+    if (rc < 0)
+        return rc;
+    if (out == NULL)
+        return error_say(SIMBA_EINVAL, "simba_observer_note needs a place for the result");
+    if (a->by_mutex.name[0] == '\0')
+        return error_say(SIMBA_ESTATE, "an observer of all mutexes keeps no notes: use simba_list");
+    driver_lock(a->client);
+    note_show(a->note, out);
+    driver_unlock(a->client);
+    return 0;
 }

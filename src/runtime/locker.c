@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "runtime/client.h"
-#include "runtime/fault.h"
-#include "runtime/poll.h"
+#include "runtime/error.h"
+#include "runtime/report.h"
 
 #define STORE_SHOWN 151
 
@@ -19,7 +19,8 @@ int simba_locker_create(simba_client *s, const char *mutex,
 {
     struct actor *a = NULL;
     if (s == NULL || out == NULL)
-        return fault(SIMBA_EINVAL, "simba_locker_create needs a client and a place for the result");
+        return error_say(SIMBA_EINVAL,
+                         "simba_locker_create needs a client and a place for the result");
     int rc = actor_create(s, mutex, HANDLE_LOCKER, options, &a);
     if (rc == 0)
         a->wait_slot = futex_new_slot();
@@ -33,13 +34,16 @@ static void leave_locked(struct actor *a, struct call *call)
 {
     a->call = NULL;
     call->code = call->said_held ? SIMBA_ETIMEOUT : SIMBA_ESTORE;
+    bool is_unseen = (a->posts & (call->releases ? POST_RELEASE : POST_ACQUIRE)) != 0;
     if (call->said_held)
-        actor_say_owner(a, call->text, sizeof call->text);
+        report_say_owner(a, call->text, sizeof call->text);
     else if (!call->releases && a->failure != NULL)
         snprintf(call->text, sizeof call->text, "%s", a->failure);
     else
-        snprintf(call->text, sizeof call->text,
-                 "no answer from the client's loop: is the thread busy that calls simba_poll?");
+        snprintf(call->text, sizeof call->text, "%s",
+                 is_unseen ? "the client's loop has not run: was this process stopped, or is the "
+                             "thread busy that calls simba_poll?"
+                           : "the store does not answer");
     if (call->releases)
         return;
     view_stop(&a->view);
@@ -119,7 +123,7 @@ static int post_locked(struct actor *a, struct call *call, struct thread_ref *se
 static int ask(struct actor *a, struct call *call)
 {
     struct simba_client *s = a->client; /* gone, perhaps, with the result */
-    bool drives = poll_is_here(s), may_leave = s->no_thread && !drives;
+    bool drives = driver_polls_here(s), may_leave = s->no_thread && !drives;
     struct thread_ref *self = thread_ref_self();
     if (self == NULL && !call->releases)
         return SIMBA_ELIMIT;
@@ -133,7 +137,7 @@ static int ask(struct actor *a, struct call *call)
     if (rc < 0)
         return rc;
     if (drives)
-        poll_wait(s, &call->done, 0, NEVER, driving_over, &(struct driving){a, call});
+        driver_wait(s, &call->done, 0, NEVER, driving_over, &(struct driving){a, call});
     else if (may_leave)
         await_or_leave(a, call);
     else
@@ -170,24 +174,25 @@ static int ask_async(struct actor *a, struct call *call)
 
 static int say_acquire(const struct call *call, int code, const char *mutex, const char *store)
 {
-    char waited[FAULT_DURATION];
+    char waited[ERROR_DURATION];
     if (code == SIMBA_ESTATE)
-        return fault(code, "mutex '%s': %s", mutex,
-                     call->found == LOCKER_HELD
-                         ? "this locker is held already: release it first, or create another locker"
-                     : call->found == LOCKER_LEAVING
-                         ? "this locker is being released: acquire it when that is done"
-                         : "this locker waits already: cancel that wait, or create another locker");
+        return error_on(
+            code, mutex, NULL, "%s",
+            call->found == LOCKER_HELD
+                ? "this locker is held already: release it first, or create another locker"
+            : call->found == LOCKER_LEAVING
+                ? "this locker is being released: acquire it when that is done"
+                : "this locker waits already: cancel that wait, or create another locker");
     if (code == SIMBA_ECANCELED)
-        return fault(code, "mutex '%s': %s", mutex,
-                     call->canceled ? "the wait was canceled"
-                                    : "the locker or its client is being closed");
+        return error_on(code, mutex, NULL, "%s",
+                        call->canceled ? "the wait was canceled"
+                                       : "the locker or its client is being closed");
     if (code == SIMBA_ELIMIT && call->text[0] == '\0')
-        return fault(code, "mutex '%s': out of memory", mutex);
+        return error_on(code, mutex, NULL, "out of memory");
     if (code == SIMBA_ETIMEOUT)
-        return fault(code, "mutex '%s' on %s: timed out after %s: %s", mutex, store,
-                     fault_duration(clock_now() - call->began, waited), call->text);
-    return fault(code, "mutex '%s' on %s: %s", mutex, store, call->text);
+        return error_on(code, mutex, store, "timed out after %s: %s",
+                        error_duration(clock_now() - call->began, waited), call->text);
+    return error_on(code, mutex, store, "%s", call->text);
 }
 
 static int begin_acquire(const struct actor *a, int64_t timeout_ms, struct call *call)
@@ -196,7 +201,7 @@ static int begin_acquire(const struct actor *a, int64_t timeout_ms, struct call 
     if (rc < 0)
         return rc;
     if (timeout_ms < 0)
-        return fault(SIMBA_EINVAL, "mutex '%s': a timeout must not be negative", a->by_mutex.name);
+        return error_on(SIMBA_EINVAL, a->by_mutex.name, NULL, "a timeout must not be negative");
     call->began = clock_now();
     call->once = timeout_ms == 0;
     call->until = clock_after_ms(call->began, timeout_ms);
@@ -217,9 +222,8 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
     snprintf(mutex, sizeof mutex, "%s", a->by_mutex.name); /* the locker may be gone later */
     snprintf(store, sizeof store, "%s", actor_store(a));
     if (client_would_deadlock(a->client, a))
-        return fault(SIMBA_EDEADLOCK,
-                     "mutex '%s': acquiring a locker inside its own callback would never end",
-                     mutex);
+        return error_on(SIMBA_EDEADLOCK, mutex, NULL,
+                        "acquiring a locker inside its own callback would never end");
     rc = ask(a, &call);
     return rc < 0 ? say_acquire(&call, rc, mutex, store) : 0;
 }
@@ -232,8 +236,8 @@ int simba_locker_acquire_async(simba_locker *l, int64_t timeout_ms, simba_done_f
     if (rc < 0)
         return rc;
     if (done == NULL)
-        return fault(SIMBA_EINVAL, "mutex '%s': simba_locker_acquire_async needs a done function",
-                     a->by_mutex.name);
+        return error_on(SIMBA_EINVAL, a->by_mutex.name, NULL,
+                        "simba_locker_acquire_async needs a done function");
     rc = ask_async(a, &call);
     return rc < 0 ? say_acquire(&call, rc, a->by_mutex.name, actor_store(a)) : 0;
 }
@@ -253,7 +257,7 @@ int simba_locker_cancel(simba_locker *l)
     }
     driver_unlock(a->client);
     if (!waits)
-        return fault(SIMBA_ESTATE, "mutex '%s': nobody waits for this locker", a->by_mutex.name);
+        return error_on(SIMBA_ESTATE, a->by_mutex.name, NULL, "nobody waits for this locker");
     return 0;
 }
 
@@ -262,20 +266,19 @@ int simba_locker_cancel(simba_locker *l)
 static int say_release(const struct call *call, int code, const char *mutex, const char *store)
 {
     if (code == SIMBA_ESTATE)
-        return fault(code, "mutex '%s': this locker is not held", mutex);
+        return error_on(code, mutex, NULL, "this locker is not held");
     if (code == SIMBA_ECANCELED)
-        return fault(code, "mutex '%s': the locker is being destroyed, which releases it", mutex);
+        return error_on(code, mutex, NULL, "the locker is being destroyed, which releases it");
     if (code == SIMBA_ELIMIT && call->text[0] == '\0')
-        return fault(code, "mutex '%s': out of memory", mutex);
+        return error_on(code, mutex, NULL, "out of memory");
     if (code == SIMBA_ELOST)
-        return fault(code,
-                     "mutex '%s' on %s: lost before its release: what was done under the lock was "
-                     "not protected to the end",
-                     mutex, store);
-    return fault(code,
-                 "mutex '%s' on %s: released here, but the store could not be told (%s): others "
-                 "can own it when the lease ends",
-                 mutex, store, call->text);
+        return error_on(code, mutex, store,
+                        "lost before its release: what was done under the lock was "
+                        "not protected to the end");
+    return error_on(code, mutex, store,
+                    "released here, but the store could not be told (%s): others "
+                    "can own it when the lease ends",
+                    call->text);
 }
 
 int simba_locker_release(simba_locker *l)
@@ -289,7 +292,7 @@ int simba_locker_release(simba_locker *l)
     snprintf(mutex, sizeof mutex, "%s", a->by_mutex.name);
     snprintf(store, sizeof store, "%s", actor_store(a));
     if (client_is_here(a->client))
-        return fault(SIMBA_EDEADLOCK, "mutex '%s': releasing on the loop would never end", mutex);
+        return error_on(SIMBA_EDEADLOCK, mutex, NULL, "releasing on the loop would never end");
     call.leave_at = clock_now() + actor_period(a)->patience + actor_period(a)->attempt;
     rc = ask(a, &call);
     return rc < 0 ? say_release(&call, rc, mutex, store) : 0;

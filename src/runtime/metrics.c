@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "runtime/client.h"
-#include "runtime/fault.h"
+#include "runtime/error.h"
 #include "runtime/inquiry.h"
 #include "runtime/options.h"
 
@@ -38,66 +38,24 @@ void metrics_count(struct actor *a, enum metrics_counter which)
 
 /* ---- latency of each handle ---------------------------------------------------------------- */
 
-/* Few want it, and it would make every handle larger: so it is beside them, found by the address. */
+/* Few want it: so it is beside the handle. */
 struct latency {
-    struct hash_node node; /* first */
-    char address[20];      /* its name */
     uint64_t sum_us, exchanges;
 };
-
-static void name_latency(const struct actor *a, char out[20])
-{
-    snprintf(out, 20, "%llx", (unsigned long long)(uintptr_t)a);
-}
-
-/* NULL: it has none. */
-static struct latency *find_latency(const struct actor *a)
-{
-    const struct hash_table *all = &a->client->metrics.latencies;
-    char address[20];
-    if (all->bucket == NULL)
-        return NULL;
-    name_latency(a, address);
-    return (struct latency *)(void *)hash_table_find(all, address);
-}
-
-static struct latency *new_latency(struct actor *a)
-{
-    struct hash_table *all = &a->client->metrics.latencies;
-    if (all->bucket == NULL && hash_table_init(all) < 0)
-        return NULL;
-    struct latency *new = calloc(1, sizeof *new);
-    if (new == NULL)
-        return NULL;
-    name_latency(a, new->address);
-    new->node.name = new->address;
-    hash_table_add(all, &new->node);
-    return new;
-}
 
 void metrics_add_latency(struct actor *a, int64_t ns)
 {
     if (!atomic_load_explicit(&a->client->metrics.per_handle, memory_order_relaxed))
         return;
-    struct latency *of = find_latency(a);
-    if (of == NULL && (of = new_latency(a)) == NULL)
+    if (a->latency == NULL && (a->latency = calloc(1, sizeof *a->latency)) == NULL)
         return; /* out of memory: it begins to count with a later exchange */
-    of->sum_us += ns > 0 ? (uint64_t)ns / 1000 : 0;
-    of->exchanges++;
+    a->latency->sum_us += ns > 0 ? (uint64_t)ns / 1000 : 0;
+    a->latency->exchanges++;
 }
 
 void metrics_forget(struct actor *a)
 {
-    struct latency *of = find_latency(a);
-    if (of == NULL)
-        return;
-    hash_table_remove(&a->client->metrics.latencies, &of->node);
-    free(of);
-}
-
-void metrics_free(struct metrics *m)
-{
-    hash_table_free(&m->latencies);
+    free(a->latency);
 }
 
 /* ---- of the client ------------------------------------------------------------------------- */
@@ -117,8 +75,9 @@ int simba_metrics_read(simba_client *s, struct simba_metrics *out)
 {
     struct simba_metrics m = SIMBA_METRICS_INIT;
     if (s == NULL || out == NULL || !options_size_valid(&options_of_metrics, out->size))
-        return fault(SIMBA_EINVAL, "simba_metrics_read needs a client, and metrics that start as "
-                                   "SIMBA_METRICS_INIT");
+        return error_say(SIMBA_EINVAL,
+                         "simba_metrics_read needs a client, and metrics that start as "
+                         "SIMBA_METRICS_INIT");
     int rc = client_check(s);
     if (rc < 0)
         return rc;
@@ -166,7 +125,7 @@ static enum simba_status status_of(const struct actor *a)
 
 static bool take(struct actor *a, struct snapshot **list)
 {
-    const struct latency *latency = find_latency(a);
+    const struct latency *latency = a->latency;
     struct snapshot *n = malloc(sizeof *n);
     int64_t left_ms;
     if (n == NULL)
@@ -206,7 +165,7 @@ int simba_metrics_each(simba_client *s, simba_handle_metrics_fn *each, void *dat
 {
     struct snapshot *list = NULL;
     if (s == NULL || each == NULL)
-        return fault(SIMBA_EINVAL, "simba_metrics_each needs a client and a function to call");
+        return error_say(SIMBA_EINVAL, "simba_metrics_each needs a client and a function to call");
     int rc = inquiry_snapshot(s, &list);
     for (struct snapshot *n = list; n != NULL && rc == 0; n = n->next) {
         struct simba_handle_metrics m = {

@@ -8,8 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/hash_table.h"
-
 enum metrics_counter {
     COUNT_ATTEMPTS,
     COUNT_ACQUISITIONS,
@@ -35,8 +33,7 @@ struct metrics {
     struct histogram callback_delay, callback, run;  /* under the client's lock, and: */
     _Atomic uint64_t runs, runs_failed;
     _Atomic uint64_t schedules_blocked, schedules_apart; /* now; any thread */
-    _Atomic bool per_handle;     /* a page with every handle was asked for */
-    struct hash_table latencies; /* since then, of each; whoever has the baton */
+    _Atomic bool per_handle; /* a page with every handle was asked for: since then also of each */
 };
 
 void metrics_add(_Atomic uint64_t *counter, uint64_t n);
@@ -46,7 +43,6 @@ struct actor;
 void metrics_count(struct actor *a, enum metrics_counter which);
 void metrics_add_latency(struct actor *a, int64_t ns); /* of an exchange, if it is asked for */
 void metrics_forget(struct actor *a);                  /* it goes */
-void metrics_free(struct metrics *m);                  /* after all of those */
 
 /* What a handle has counted, and its state. */
 enum {

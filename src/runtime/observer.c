@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "runtime/client.h"
-#include "runtime/fault.h"
-#include "runtime/note.h"
+#include "runtime/error.h"
+#include "runtime/inquiry.h"
 #include "runtime/request.h"
 #include "runtime/state.h"
 
@@ -21,8 +21,8 @@ int simba_observer_create(simba_client *s, const char *mutex,
 {
     struct actor *a = NULL;
     if (s == NULL || out == NULL)
-        return fault(SIMBA_EINVAL,
-                     "simba_observer_create needs a client and a place for the result");
+        return error_say(SIMBA_EINVAL,
+                         "simba_observer_create needs a client and a place for the result");
     *out = NULL;
     int rc = actor_create(s, mutex, HANDLE_OBSERVER, options, &a);
     *out = (simba_observer *)(void *)a;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "runtime/fault.h"
+#include "runtime/error.h"
 
 static const struct simba_options client_defaults = SIMBA_OPTIONS_INIT;
 static const struct simba_handle_options handle_defaults = SIMBA_HANDLE_OPTIONS_INIT;
@@ -59,12 +59,13 @@ int options_take(const struct options_kind *kind, const void *given, void *out)
         return 0;
     memcpy(&size, given, sizeof size);
     if (!options_size_valid(kind, size))
-        return fault(SIMBA_EINVAL, "%s must start as %s", kind->what, kind->init);
+        return error_say(SIMBA_EINVAL, "%s must start as %s", kind->what, kind->init);
     if (size > known && !is_unset((const char *)given + known, (const char *)given + size))
-        return fault(SIMBA_EUNSUPPORTED,
-                     "struct %s sets a field that libsimba %s does not know: leave it unset, or "
-                     "install the libsimba that the program was built with",
-                     kind->tag, simba_version());
+        return error_say(
+            SIMBA_EUNSUPPORTED,
+            "struct %s sets a field that libsimba %s does not know: leave it unset, or "
+            "install the libsimba that the program was built with",
+            kind->tag, simba_version());
     memcpy(out, given, size < known ? size : known);
     memcpy(out, &known, sizeof known); /* it is of this library's size now */
     return 0;

@@ -1,9 +1,7 @@
-/* process.c: fork detection and ids.
+/* process.c: ids, and standard files that are closed.
  *
- * A forked child inherits the memory of all handles but not the threads behind them. Were nothing
- * done, it would think that it owns what its parent owns (T15), and would make the same "random"
- * ids. MADV_WIPEONFORK gives a page that reads as zero in every child, without a fork handler that
- * would have to know all locks. */
+ * A forked child inherits what its parent has drawn, and would make the same "random" ids. So that
+ * is kept where it finds nothing. */
 #include "runtime/process.h"
 
 #include <arpa/inet.h>
@@ -11,33 +9,35 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <simba.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "core/id.h"
-#include "runtime/fault.h"
+#include "runtime/error.h"
 
 #define ADDRESSES_MAX 16 /* those of more interfaces are not looked at */
 
-struct process_wiped *process_wiped;
+/* Of this process; NULL: out of memory when the library was loaded. */
+static struct ids {
+    pthread_mutex_t lock; /* for the rest */
+    bool drawn;
+    uint32_t random;
+    uint64_t counter;
+    char address[INET6_ADDRSTRLEN];
+    char name[ID_HOST_MAX + 1]; /* of the host; "": none that can be shown */
+} * ids;
 
-static uint32_t last_generation; /* survives fork, so a child's number differs from its parent's */
-
-/* At load time, when there is one thread only: so nobody can fork in the middle of it. */
-__attribute__((constructor)) static void map_page(void)
+__attribute__((constructor)) static void take_room(void)
 {
-    size_t size = (size_t)sysconf(_SC_PAGESIZE);
-    assert(sizeof *process_wiped <= size);
-    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page != MAP_FAILED && madvise(page, size, MADV_WIPEONFORK) == 0)
-        process_wiped = page;
+    ids = fork_wiped(sizeof *ids);
 }
 
 void process_hold_stdio(void)
@@ -62,18 +62,6 @@ static void draw(void *out, size_t size)
         at += n;
         size -= (size_t)n;
     }
-}
-
-uint32_t process_generation(void)
-{
-    pthread_mutex_lock(&process_wiped->lock);
-    uint32_t generation = atomic_load(&process_wiped->generation);
-    if (generation == 0) {
-        generation = ++last_generation;
-        atomic_store(&process_wiped->generation, generation);
-    }
-    pthread_mutex_unlock(&process_wiped->lock);
-    return generation;
 }
 
 /* The first address that others could know us by; the loopback one if there is no other. One
@@ -106,39 +94,39 @@ static void find_name(char out[ID_HOST_MAX + 1])
 
 int process_make_id(char *out, size_t size, bool is_short)
 {
-    struct process_wiped *p = process_wiped;
+    struct ids *p = ids;
     if (p == NULL)
-        return fault(SIMBA_ELIMIT, "out of memory when the library was loaded");
+        return error_say(SIMBA_ELIMIT, "out of memory when the library was loaded");
     pthread_mutex_lock(&p->lock);
-    if (!p->id_drawn) {
-        draw(&p->id_random, sizeof p->id_random);
-        find_address(p->id_address, sizeof p->id_address);
-        find_name(p->id_name);
-        p->id_drawn = true;
+    if (!p->drawn) {
+        draw(&p->random, sizeof p->random);
+        find_address(p->address, sizeof p->address);
+        find_name(p->name);
+        p->drawn = true;
     }
-    int rc = id_host(out, size, p->id_counter++, getpid(), is_short ? "" : p->id_name,
-                     p->id_address, p->id_random);
+    int rc =
+        id_host(out, size, p->counter++, getpid(), is_short ? "" : p->name, p->address, p->random);
     pthread_mutex_unlock(&p->lock);
     if (rc < 0)
-        return fault(rc, "an id needs room for %d bytes", SIMBA_ID_MAX + 1);
+        return error_say(rc, "an id needs room for %d bytes", SIMBA_ID_MAX + 1);
     return 0;
 }
 
 int simba_id_host(char *out, size_t size)
 {
     if (out == NULL)
-        return fault(SIMBA_EINVAL, "simba_id_host needs a place for the id");
+        return error_say(SIMBA_EINVAL, "simba_id_host needs a place for the id");
     return process_make_id(out, size, false);
 }
 
 int simba_id_uuid(char *out, size_t size)
 {
     if (out == NULL)
-        return fault(SIMBA_EINVAL, "simba_id_uuid needs a place for the id");
+        return error_say(SIMBA_EINVAL, "simba_id_uuid needs a place for the id");
     uint8_t random[16];
     draw(random, sizeof random);
     int rc = id_uuid(out, size, random);
     if (rc < 0)
-        return fault(rc, "an id needs room for %d bytes", SIMBA_ID_MAX + 1);
+        return error_say(rc, "an id needs room for %d bytes", SIMBA_ID_MAX + 1);
     return 0;
 }

@@ -1,13 +1,16 @@
 /* prometheus.c: what several clients have counted, as one page in the text format of Prometheus.
  * There every metric has one head and then the series of all, so the page goes metric by metric. */
+#include "runtime/prometheus.h"
+
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "runtime/client.h"
-#include "runtime/fault.h"
+#include "runtime/error.h"
 #include "runtime/inquiry.h"
 
 /* Of one client. */
@@ -308,7 +311,7 @@ static int sort_handles(struct source *from)
         count++;
     from->handle = malloc((count + 1) * sizeof(struct snapshot *));
     if (from->handle == NULL)
-        return fault(SIMBA_ELIMIT, "metrics: out of memory");
+        return error_say(SIMBA_ELIMIT, "metrics: out of memory");
     count = 0;
     for (struct snapshot *n = from->list; n != NULL; n = n->next) {
         if (n->id[0] != '\0')
@@ -341,19 +344,20 @@ static int read_source(struct source *from, simba_client *s, uint64_t flags)
 static int check(simba_client *const *clients, size_t count, uint64_t flags)
 {
     if (clients == NULL && count > 0)
-        return fault(SIMBA_EINVAL, "simba_metrics_prometheus needs clients");
+        return error_say(SIMBA_EINVAL, "simba_metrics_prometheus needs clients");
     if ((flags & ~SIMBA_PER_HANDLE) != 0)
-        return fault(SIMBA_EINVAL, "simba_metrics_prometheus has an unknown flag");
+        return error_say(SIMBA_EINVAL, "simba_metrics_prometheus has an unknown flag");
     for (size_t i = 0; i < count; i++) {
         if (clients[i] == NULL)
-            return fault(SIMBA_EINVAL, "simba_metrics_prometheus: a client is NULL");
+            return error_say(SIMBA_EINVAL, "simba_metrics_prometheus: a client is NULL");
         for (size_t k = 0; k < i; k++) {
             const char *one = clients[k]->labels, *other = clients[i]->labels;
             if (strcmp(one != NULL ? one : "", other != NULL ? other : "") == 0)
-                return fault(SIMBA_EINVAL,
-                             "metrics of %.150s and %.150s on one page: their clients need labels "
-                             "that differ",
-                             clients[k]->url.shown, clients[i]->url.shown);
+                return error_say(
+                    SIMBA_EINVAL,
+                    "metrics of %.150s and %.150s on one page: their clients need labels "
+                    "that differ",
+                    clients[k]->url.shown, clients[i]->url.shown);
         }
     }
     return 0;
@@ -364,13 +368,13 @@ int64_t simba_metrics_prometheus(simba_client *const *clients, size_t count, uin
 {
     struct page p = {.out = out, .size = size};
     if (out == NULL && size > 0)
-        return fault(SIMBA_EINVAL, "simba_metrics_prometheus needs a place for the text");
+        return error_say(SIMBA_EINVAL, "simba_metrics_prometheus needs a place for the text");
     int rc = check(clients, count, flags);
     if (rc < 0)
         return rc;
     struct source *from = calloc(count + 1, sizeof *from);
     if (from == NULL)
-        return fault(SIMBA_ELIMIT, "metrics: out of memory");
+        return error_say(SIMBA_ELIMIT, "metrics: out of memory");
     for (size_t i = 0; i < count && rc == 0; i++)
         rc = read_source(&from[i], clients[i], flags);
     if (rc == 0) {
@@ -385,4 +389,139 @@ int64_t simba_metrics_prometheus(simba_client *const *clients, size_t count, uin
     }
     free(from);
     return rc < 0 ? rc : (int64_t)p.length;
+}
+
+/* ---- labels that a user wants on every metric of a client ----------------------------------- */
+
+/* As Prometheus writes them, NAME="VALUE",NAME="VALUE". What is refused here would make Prometheus
+ * refuse the whole page, or would be taken for something else there. */
+
+#define LABELS_MAX 16
+#define LABELS_BYTES_MAX 1024
+
+/* One NAME="VALUE" in the user's text. */
+struct label {
+    const char *at;
+    size_t name_length, length;
+};
+
+/* The names on our own series. */
+static const char *const own_names[] = {"mutex", "id", "reason", "store", "version", "le"};
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static size_t name_length(const char *at)
+{
+    size_t n = 0;
+    while (is_letter(at[n]) || (n > 0 && at[n] >= '0' && at[n] <= '9'))
+        n++;
+    return n;
+}
+
+/* What stands between the quotes, from at on: its length, or what is wrong with it. */
+static const char *read_value(const char *at, size_t *length)
+{
+    const char *begin = at;
+    uint32_t point;
+    while (*at != '"' && *at != '\0') {
+        size_t n = text_utf8(at, &point);
+        if (n == 0)
+            return "its value is not UTF-8";
+        if (*at == '\n')
+            return "a new line in a value is written as \\n";
+        if (*at == '\\' && at[1] != '\\' && at[1] != '"' && at[1] != 'n')
+            return "a backslash in a value begins \\\\, \\\" or \\n";
+        at += *at == '\\' ? 2 : n;
+    }
+    *length = (size_t)(at - begin);
+    if (*at == '\0')
+        return "there is no quote at the end of its value";
+    return *length == 0 ? "its value is empty, which is the same as no label" : NULL;
+}
+
+static const char *check_name(const struct label *l, const struct label *others, size_t count)
+{
+    for (size_t i = 0; i < sizeof own_names / sizeof *own_names; i++) {
+        if (strlen(own_names[i]) == l->name_length &&
+            memcmp(own_names[i], l->at, l->name_length) == 0)
+            return "the library has a label of that name";
+    }
+    if (l->name_length >= 2 && memcmp(l->at, "__", 2) == 0)
+        return "names that begin with two underscores are Prometheus' own";
+    for (size_t i = 0; i < count; i++) {
+        if (others[i].name_length == l->name_length &&
+            memcmp(others[i].at, l->at, l->name_length) == 0)
+            return "this name comes twice";
+    }
+    return NULL;
+}
+
+/* One label, at the beginning of the text; NULL, or what is wrong with it. */
+static const char *read_label(struct label *l, const char *text)
+{
+    size_t value;
+    l->at = text;
+    l->name_length = name_length(text);
+    if (l->name_length == 0)
+        return "a name consists of letters, digits and _, and does not begin with a digit";
+    if (strncmp(text + l->name_length, "=\"", 2) != 0)
+        return "after a name comes =\"VALUE\"";
+    const char *why = read_value(text + l->name_length + 2, &value);
+    l->length = why == NULL ? l->name_length + 2 + value + 1 : l->name_length;
+    return why;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct label *x = a, *y = b;
+    size_t shorter = x->name_length < y->name_length ? x->name_length : y->name_length;
+    int order = memcmp(x->at, y->at, shorter);
+    return order != 0 ? order
+                      : (x->name_length > y->name_length) - (x->name_length < y->name_length);
+}
+
+static int keep(struct simba_client *s, struct label *label, size_t count, size_t length)
+{
+    struct text out;
+    s->labels = malloc(length + 1);
+    if (s->labels == NULL)
+        return error_say(SIMBA_ELIMIT, "out of memory");
+    qsort(label, count, sizeof *label, compare);
+    text_init(&out, s->labels, length + 1);
+    for (size_t i = 0; i < count; i++) {
+        text_add(&out, i > 0 ? "," : "");
+        text_add_bytes(&out, label[i].at, label[i].length);
+    }
+    return 0;
+}
+
+int prometheus_take_labels(struct simba_client *s, const char *text)
+{
+    struct label label[LABELS_MAX];
+    size_t count = 0;
+    if (text == NULL || text[0] == '\0')
+        return 0;
+    if (strlen(text) > LABELS_BYTES_MAX)
+        return error_say(SIMBA_EINVAL, "labels: they may have %d bytes at most", LABELS_BYTES_MAX);
+    for (const char *at = text;; at++) {
+        struct label *l = &label[count];
+        if (count == LABELS_MAX)
+            return error_say(SIMBA_EINVAL, "labels: there may be %d at most", LABELS_MAX);
+        const char *why = read_label(l, at);
+        if (why == NULL)
+            why = check_name(l, label, count);
+        if (why == NULL && at[l->length] != ',' && at[l->length] != '\0')
+            why = "after a value comes a comma, or the end";
+        if (why != NULL)
+            return error_say(SIMBA_EINVAL, "labels: label %zu '%.*s': %s", count + 1,
+                             (int)l->name_length, at, why);
+        count++;
+        at += l->length;
+        if (*at == '\0')
+            break;
+    }
+    return keep(s, label, count, strlen(text));
 }

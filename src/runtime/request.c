@@ -39,6 +39,11 @@ void request_send(struct request *r)
     all->batch_last = &r->to_store.next;
 }
 
+bool request_has_failed(const struct request *r)
+{
+    return r->code < 0 && r->code != SIMBA_ELOST;
+}
+
 void request_free_found(struct found *list)
 {
     for (struct found *next; list != NULL; list = next) {

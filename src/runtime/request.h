@@ -49,6 +49,7 @@ void requests_free(struct requests *all); /* when none is in flight */
 struct request *request_new(struct simba_client *s); /* NULL: over the limit */
 void request_send(struct request *r);
 void request_free(struct request *r);
+bool request_has_failed(const struct request *r); /* that a tenure is over is an answer */
 void request_free_found(struct found *list);
 
 /* A tenure as the store tells it, on our clock. */

@@ -10,32 +10,22 @@
  *                              \               / POST_LEFT      /
  *   workers                     work -----------          work --
  *
- * While no run is at work there is no thread: the loop waits, with the timer of the actor
- * (scheduler_due). When on_released is due while a run is at work, the loop keeps it back until the
- * run has ended (scheduler_lingers). From the first to the last of this the machine has user code
- * running, so nothing is released (C4), and no second tenure can begin. What is below "tenure"
- * belongs to on_acquired, then in turns to the run that is at work and, while none is, to the
- * loop; each hands it on with a post. */
+ * While no run is at work there is no thread: the loop waits, with a timer. When on_released is due
+ * while a run is at work, the loop keeps it back until the run has ended (scheduler_end). From the
+ * first to the last of this the machine has user code running, so nothing is released (C4), and no
+ * second tenure can begin. What is below "tenure" belongs to on_acquired, then in turns to the run
+ * that is at work and, while none is, to the loop; each hands it on with a post. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
-#include "base/text.h"
 #include "core/schedule.h"
 #include "runtime/client.h"
-#include "runtime/fault.h"
-#include "runtime/inquiry.h"
-#include "runtime/note.h"
+#include "runtime/error.h"
 #include "runtime/options.h"
 #include "runtime/scheduler.h"
 #include "runtime/ticking.h"
-
-#define CLAIM_TIMEOUT_MS 2000 /* of one attempt to read or write the note … */
-#define CLAIM_PAUSE_MS 500    /* … and from one that failed to the next */
-#define LASTING_FAILURES 4    /* of attempts to read or write it, in a row */
-#define REPORT_LEASES 4       /* that a clock is wrong is said this often, as long as it is */
-#define TAKEOVER_LEASES 2     /* so late is a leader that takes over, at most */
 
 struct scheduler {
     struct schedule schedule;
@@ -48,27 +38,17 @@ struct scheduler {
     void *data;
     struct actor *actor; /* known since the first callback */
     struct job job;
-    bool at_work; /* a run is; the loop's */
+    struct timer timer; /* the loop's: until the next run is due, … */
+    bool at_work;       /* … or one is at work */
 
     /* tenure */
     uint64_t token;
     int64_t due;       /* NEVER: no run comes any more */
     int64_t began;     /* the last run */
     uint64_t failures; /* in a row */
-    uint64_t unread;   /* attempts to read the note that failed, in a row */
-    bool has_read;     /* of ticks: what was claimed before, and the store's clock */
-    bool is_blocked;   /* what is claimed is long to come … */
-    bool is_apart;     /* … this machine's clock is not the store's: both are counted */
-    int64_t report_at; /* that is said again */
 };
 
 /* ---- a run, as its work sees it ------------------------------------------------------------ */
-
-struct simba_run {
-    struct actor *actor;
-    uint64_t token;
-    int64_t tick;
-};
 
 bool simba_run_should_stop(const simba_run *run)
 {
@@ -103,264 +83,6 @@ bool simba_run_wait(const simba_run *run, int64_t ms)
     }
 }
 
-/* ---- clocks that are wrong ----------------------------------------------------------------- */
-
-static void count_if(_Atomic uint64_t *gauge, bool *was, bool is)
-{
-    if (is && !*was)
-        atomic_fetch_add(gauge, 1);
-    else if (!is && *was)
-        atomic_fetch_sub(gauge, 1);
-    *was = is;
-}
-
-static void set_clocks(struct scheduler *x, bool is_blocked, bool is_apart)
-{
-    struct metrics *m = &x->actor->client->metrics;
-    count_if(&m->schedules_blocked, &x->is_blocked, is_blocked);
-    count_if(&m->schedules_apart, &x->is_apart, is_apart);
-    if (!is_blocked && !is_apart)
-        x->report_at = 0;
-}
-
-static void report_apart(const struct scheduler *x, int64_t apart_ms)
-{
-    int64_t s = (apart_ms < 0 ? -apart_ms : apart_ms) / 1000;
-    log_put(
-        &x->actor->client->log, SIMBA_LOG_ERROR,
-        "mutex '%s' on %s: the clock of this machine is %lld:%02d:%02d %s the store's: ticks go "
-        "by the store's clock. Set the one that is wrong",
-        x->actor->by_mutex.name, actor_store(x->actor), (long long)(s / 3600), (int)(s / 60 % 60),
-        (int)(s % 60), apart_ms < 0 ? "behind" : "ahead of");
-}
-
-static void report_blocked(const struct scheduler *x)
-{
-    char tick[TICK_TEXT_SIZE], now[TICK_TEXT_SIZE];
-    tick_write(tick, x->ticking->ticks.claimed);
-    tick_write(now, ticking_now(x->ticking));
-    log_put(
-        &x->actor->client->log, SIMBA_LOG_ERROR,
-        "mutex '%s' on %s: nothing runs until tick %s, because it is claimed already; it is %s "
-        "now. A clock was wrong when it was claimed, or is wrong now. Set the clocks, or have the "
-        "claim forgotten: simba release --note %s",
-        x->actor->by_mutex.name, actor_store(x->actor), tick, now, x->actor->by_mutex.name);
-}
-
-/* Counted and said as long as it is so. Where the clocks are apart ticks go on; a claim that is far ahead
- * is kept, since what it names has been run. */
-static void check_clocks(struct scheduler *x)
-{
-    int64_t now = clock_now(), apart_ms = ticking_apart_ms(x->ticking);
-    set_clocks(x, ticks_is_blocked(&x->ticking->ticks, ticking_now(x->ticking)), apart_ms != 0);
-    if ((!x->is_blocked && !x->is_apart) || now < x->report_at)
-        return;
-    x->report_at = now + REPORT_LEASES * actor_period(x->actor)->lease;
-    if (x->is_apart)
-        report_apart(x, apart_ms);
-    if (x->is_blocked)
-        report_blocked(x);
-}
-
-/* What the store's clock shows may have changed, or this machine's has, since it was asked. */
-static bool has_to_ask(const struct scheduler *x)
-{
-    bool is_apart = ticking_apart_ms(x->ticking) != 0;
-    return is_apart != x->is_apart || ((is_apart || x->is_blocked) && ticking_is_old(x->ticking));
-}
-
-/* When the planned tick is looked at. */
-static void await_tick(struct scheduler *x)
-{
-    int64_t due = ticking_due(x->ticking);
-    x->due = x->report_at != 0 && x->report_at < due ? x->report_at : due;
-}
-
-/* ---- ticks --------------------------------------------------------------------------------- */
-
-static simba_contender *contender_of(const struct scheduler *x)
-{
-    return (simba_contender *)(void *)x->actor;
-}
-
-/* A leader that cannot work makes room for others. */
-static void give_up(struct scheduler *x)
-{
-    x->due = NEVER;
-    (void)simba_contender_stop(contender_of(x));
-}
-
-/* No later attempt of ours can succeed: the store keeps no notes, or not for this user. */
-static bool is_hopeless(int code)
-{
-    return code == SIMBA_EUNSUPPORTED || code == SIMBA_ESCHEMA || code == SIMBA_EINVAL ||
-           code == SIMBA_EDENIED;
-}
-
-/* That the note cannot be read or written is said ever more rarely. As long as it is so nothing runs, which
- * is an error when it lasts. */
-static void report_failure(const struct scheduler *x, uint64_t failures, int code, const char *what)
-{
-    bool is_error = is_hopeless(code) || failures >= LASTING_FAILURES;
-    if ((failures & (failures - 1)) == 0)
-        log_put(&x->actor->client->log, is_error ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN,
-                "mutex '%s': %s: %s%s", x->actor->by_mutex.name, what, simba_error_text(),
-                is_hopeless(code) ? "; the contender is stopped" : "; trying again");
-}
-
-/* What is not run, and why. */
-static void report_missed(struct scheduler *x, int64_t first, bool is_first_plan, bool dropped)
-{
-    struct log *log = &x->actor->client->log;
-    const char *mutex = x->actor->by_mutex.name, *store = actor_store(x->actor);
-    char from[TICK_TEXT_SIZE], next[TICK_TEXT_SIZE];
-    tick_write(from, first);
-    tick_write(next, x->ticking->ticks.planned);
-    if (dropped)
-        log_put(log, SIMBA_LOG_ERROR,
-                "mutex '%s' on %s: more than %d ticks were missed: those from %s on are dropped, "
-                "the first that is made up is %s",
-                mutex, store, TICKS_MADE_UP_MAX, from, next);
-    else if (is_first_plan)
-        log_put(log, SIMBA_LOG_ERROR,
-                "mutex '%s' on %s: nobody has run the ticks from %s on, and they are not run any "
-                "more; the next is %s",
-                mutex, store, from, next);
-    else
-        log_put(log, SIMBA_LOG_INFO,
-                "mutex '%s' on %s: the ticks from %s on came during the last run, and are not run; "
-                "the next is %s",
-                mutex, store, from, next);
-}
-
-static void plan_tick(struct scheduler *x)
-{
-    struct ticks *t = &x->ticking->ticks;
-    bool is_first_plan = t->is_first, goes_on = t->claimed != 0 && !t->is_changed;
-    int64_t next = goes_on ? ticks_after(t, t->claimed) : 0;
-    bool dropped = ticks_plan(t, ticking_now(x->ticking));
-    x->due = NEVER;
-    if (t->planned != CALENDAR_NEVER)
-        await_tick(x);
-    if (goes_on && t->planned > next && t->planned != CALENDAR_NEVER)
-        report_missed(x, next, is_first_plan, dropped);
-}
-
-/* Writes the note. An attempt without an answer is repeated: it is the same text. False: the tenure
- * is over, or there is no hope. */
-static bool write_note(struct scheduler *x, const struct simba_run *run, const char *note)
-{
-    char what[TICKS_NOTE_SIZE + 32];
-    snprintf(what, sizeof what, "its note '%s' cannot be written", note);
-    for (uint32_t failures = 1;; failures++) {
-        int rc = note_publish(x->actor, x->token, note, CLAIM_TIMEOUT_MS);
-        if (rc == 0)
-            return !simba_run_should_stop(run);
-        if (rc == SIMBA_ELOST || simba_run_should_stop(run))
-            return false;
-        report_failure(x, failures, rc, what);
-        if (is_hopeless(rc)) {
-            give_up(x);
-            return false;
-        }
-        if (simba_run_wait(run, CLAIM_PAUSE_MS))
-            return false;
-    }
-}
-
-/* The note is not one that we can go on from. */
-static void refuse_note(struct scheduler *x, int rc, const char *note)
-{
-    char shown[80];
-    struct text text;
-    text_init(&text, shown, sizeof shown);
-    text_add_escaped(&text, note);
-    log_put(&x->actor->client->log, SIMBA_LOG_ERROR,
-            "mutex '%s' on %s: its note %s ('%s'), so no "
-            "tick can be claimed in it; the contender is stopped. %s",
-            x->actor->by_mutex.name, actor_store(x->actor),
-            rc == SIMBA_EUNSUPPORTED ? "is of a newer version of simba" : "is not of a schedule",
-            shown,
-            rc == SIMBA_EUNSUPPORTED ? "Upgrade this one" : "Give the schedule a mutex of its own");
-    give_up(x);
-}
-
-/* The first of a tenure: an older one can write no more, so what is claimed now stays. */
-static void read_claimed(struct scheduler *x, const struct simba_run *run)
-{
-    struct ticks *t = &x->ticking->ticks;
-    char started[TICKS_NOTE_SIZE];
-    struct simba_note note;
-    int64_t wall_ms;
-    int rc = inquiry_read_note(x->actor->client, x->actor->by_mutex.name, CLAIM_TIMEOUT_MS, &note,
-                               NULL, &wall_ms);
-    if (rc < 0) {
-        x->due = clock_after_ms(clock_now(), CLAIM_PAUSE_MS);
-        report_failure(x, ++x->unread, rc, "which tick is next cannot be read");
-        if (is_hopeless(rc))
-            give_up(x);
-        return;
-    }
-    x->unread = 0;
-    ticking_set_store(x->ticking, wall_ms);
-    t->grace = TAKEOVER_LEASES * actor_period(x->actor)->lease / NS_PER_MS;
-    rc = ticks_begin(t, note.text);
-    if (rc < 0) {
-        refuse_note(x, rc, note.text);
-        return;
-    }
-    if (ticks_start(t, ticking_now(x->ticking), started) && !write_note(x, run, started)) {
-        x->due = NEVER;
-        return;
-    }
-    x->has_read = true;
-    check_clocks(x);
-    plan_tick(x);
-}
-
-/* Before and after its run. False: not in this tenure. */
-static bool note_tick(struct scheduler *x, const struct simba_run *run, bool has_run)
-{
-    char note[TICKS_NOTE_SIZE];
-    struct ticks *t = &x->ticking->ticks;
-    if (!ticks_note(t, has_run, note))
-        return true;
-    if (!write_note(x, run, note))
-        return false;
-    ticks_claimed(t);
-    return true;
-}
-
-/* May the work begin? */
-static bool begin_tick(struct scheduler *x, struct simba_run *run)
-{
-    if (x->ticking == NULL)
-        return true;
-    if (!x->has_read) {
-        read_claimed(x, run);
-        return false;
-    }
-    run->tick = x->ticking->ticks.planned;
-    if (note_tick(x, run, false))
-        return true;
-    x->due = NEVER;
-    return false;
-}
-
-/* The work has ended. */
-static void end_tick(struct scheduler *x, bool is_done)
-{
-    struct simba_run run = {.actor = x->actor, .token = x->token};
-    struct ticks *t = &x->ticking->ticks;
-    x->due = NEVER;
-    if (t->at_least_once && !is_done) {
-        t->is_to_repeat = true;
-        x->due = clock_after_ms(clock_now(), CLAIM_PAUSE_MS);
-    } else if (note_tick(x, &run, true)) {
-        plan_tick(x);
-    }
-}
-
 /* ---- a run --------------------------------------------------------------------------------- */
 
 /* failure NULL: it went well. is_done: its tick is. Of a work that fails for long, ever fewer runs are logged. */
@@ -370,10 +92,12 @@ static void ended(struct scheduler *x, int code, const char *failure, bool is_do
     const char *mutex = x->actor->by_mutex.name;
     trace_run(x->actor, x->token, x->began, code);
     actor_ask_progress(x->actor, false);
-    if (x->ticking != NULL)
-        end_tick(x, is_done);
-    else
+    if (x->ticking != NULL) {
+        ticking_end(x->ticking, &(struct simba_run){.actor = x->actor, .token = x->token}, is_done);
+        x->due = x->ticking->due;
+    } else {
         x->due = schedule_next(&x->schedule, x->due, clock_now());
+    }
     if (failure == NULL && x->failures > 0)
         log_put(log, SIMBA_LOG_INFO, "mutex '%s': the scheduled work is fine after %llu failures",
                 mutex, (unsigned long long)x->failures);
@@ -404,6 +128,16 @@ static void thread_ended(void *arg)
     leave(arg);
 }
 
+/* May the work begin? */
+static bool begins(struct scheduler *x, struct simba_run *run)
+{
+    if (x->ticking == NULL)
+        return true;
+    bool begins = ticking_begin(x->ticking, run);
+    x->due = x->ticking->due;
+    return begins;
+}
+
 /* On a thread of the workers. Only the work may be cancelled. */
 static void run_work(void *arg)
 {
@@ -414,7 +148,7 @@ static void run_work(void *arg)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     if (!actor_owns(x->actor, x->token)) {
         x->due = NEVER;
-    } else if (begin_tick(x, &run)) {
+    } else if (begins(x, &run)) {
         thread_client = x->actor->client; /* so that the work cannot wait for itself */
         thread_actor = x->actor;
         actor_ask_progress(x->actor, true);
@@ -442,29 +176,25 @@ static struct scheduler *scheduler_of(const struct actor *a)
     return a->on_released == on_released ? a->data : NULL;
 }
 
-int64_t scheduler_due(const struct actor *a)
+/* Set only while it leads: on_closed frees the scheduler. */
+static void set_timer(struct scheduler *x, struct actor *a)
 {
-    const struct scheduler *x = scheduler_of(a);
     bool leads = a->machine.acquired_ran && a->machine.callback == CALLBACK_NONE;
-    return x != NULL && leads && !x->at_work ? x->due : NEVER;
+    if (leads && !x->at_work)
+        timers_set_about(&a->client->timers, &x->timer, clock_now(), x->due);
 }
 
-void scheduler_tick(struct actor *a)
+/* Begins the run that is due. */
+static void expire(struct timer *timer)
 {
-    int64_t due = scheduler_due(a);
-    if (due == NEVER || clock_now() < due)
+    struct scheduler *x =
+        (struct scheduler *)(void *)((char *)timer - offsetof(struct scheduler, timer));
+    struct actor *a = x->actor;
+    if (!actor_owns(a, x->token))
         return;
-    struct scheduler *x = scheduler_of(a);
-    if (!actor_owns(a, x->token)) {
-        x->due = NEVER;
-        return;
-    }
-    if (x->has_read && has_to_ask(x))
-        x->has_read = false;
-    else if (x->has_read)
-        check_clocks(x);
-    if (x->has_read && !ticks_is_due(&x->ticking->ticks, ticking_now(x->ticking))) {
-        await_tick(x);
+    if (x->ticking != NULL && !ticking_is_due(x->ticking)) {
+        x->due = x->ticking->due;
+        set_timer(x, a);
         return;
     }
     x->job = (struct job){.run = run_work, .arg = x};
@@ -477,26 +207,39 @@ void scheduler_tick(struct actor *a)
         "mutex '%s': no thread can be started for the scheduled work; the contender is stopped, "
         "start it again when there are fewer threads",
         x->actor->by_mutex.name);
-    give_up(x);
+    x->due = NEVER;
+    (void)simba_contender_stop((simba_contender *)(void *)a); /* it makes room for others */
 }
 
 void scheduler_left(struct actor *a)
 {
     struct scheduler *x = scheduler_of(a);
+    if (x == NULL)
+        return;
+    x->at_work = false;
+    set_timer(x, a);
+}
+
+void scheduler_go_on(struct actor *a)
+{
+    struct scheduler *x = scheduler_of(a);
     if (x != NULL)
-        x->at_work = false;
+        set_timer(x, a);
+}
+
+bool scheduler_end(struct actor *a)
+{
+    struct scheduler *x = scheduler_of(a);
+    if (x == NULL)
+        return false;
+    timers_set(&a->client->timers, &x->timer, NEVER);
+    return x->at_work;
 }
 
 bool scheduler_has_ticks(const struct actor *a)
 {
     const struct scheduler *x = scheduler_of(a);
     return x != NULL && x->ticking != NULL;
-}
-
-bool scheduler_lingers(const struct actor *a)
-{
-    const struct scheduler *x = scheduler_of(a);
-    return x != NULL && x->at_work;
 }
 
 /* ---- callbacks ----------------------------------------------------------------------------- */
@@ -514,9 +257,8 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
     x->actor = thread_actor;
     x->token = state->after.token;
     x->failures = 0;
-    x->unread = 0;
-    x->has_read = false;
-    x->report_at = 0;
+    if (x->ticking != NULL)
+        ticking_lead(x->ticking, x->actor);
     pthread_cleanup_push(begin_schedule, x);
     if (x->on_acquired != NULL)
         x->on_acquired(x->data, mutex, state);
@@ -526,7 +268,8 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
 static void on_released(void *data, const char *mutex, const struct simba_state *state)
 {
     struct scheduler *x = data;
-    set_clocks(x, false, false);
+    if (x->ticking != NULL)
+        ticking_leave(x->ticking);
     if (x->on_released != NULL)
         x->on_released(x->data, mutex, state);
 }
@@ -571,9 +314,9 @@ int simba_scheduler_create(simba_client *s, const char *mutex,
     const char *why;
     simba_contender *contender = NULL;
     if (s == NULL || schedule == NULL || work == NULL || out == NULL)
-        return fault(SIMBA_EINVAL,
-                     "simba_scheduler_create needs a client, a schedule, a work and a "
-                     "place for the result");
+        return error_say(SIMBA_EINVAL,
+                         "simba_scheduler_create needs a client, a schedule, a work and a "
+                         "place for the result");
     *out = NULL;
     int rc = options_take(&options_of_schedule, schedule, &taken);
     if (rc == 0)
@@ -583,12 +326,11 @@ int simba_scheduler_create(simba_client *s, const char *mutex,
     const char *name = mutex != NULL ? mutex : "";
     rc = schedule_init(&parsed, &taken, &why);
     if (rc < 0)
-        return fault(rc, "mutex '%.70s': %s", name, why);
+        return error_on(rc, name, NULL, "%s", why);
     if (schedule_has_ticks(&taken) && o.note != NULL)
-        return fault(SIMBA_EINVAL,
-                     "mutex '%.70s': a schedule with ticks keeps them in the note of the mutex, so "
-                     "it cannot have a note of yours",
-                     name);
+        return error_on(SIMBA_EINVAL, name, NULL,
+                        "a schedule with ticks keeps them in the note of the mutex, so "
+                        "it cannot have a note of yours");
     struct ticking *ticking = NULL;
     rc = schedule_has_ticks(&taken) ? ticking_create(&taken, &ticking) : 0;
     if (rc < 0)
@@ -596,11 +338,12 @@ int simba_scheduler_create(simba_client *s, const char *mutex,
     struct scheduler *x = malloc(sizeof *x);
     if (x == NULL) {
         free(ticking);
-        return fault(SIMBA_ELIMIT, "mutex '%.70s': out of memory", name);
+        return error_on(SIMBA_ELIMIT, name, NULL, "out of memory");
     }
     *x = (struct scheduler){
         .schedule = parsed,
         .ticking = ticking,
+        .timer = {.expire = expire},
         .work = work,
         .on_acquired = o.on_acquired,
         .on_released = o.on_released,

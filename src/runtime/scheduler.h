@@ -8,12 +8,12 @@
 
 struct actor;
 
-int64_t scheduler_due(const struct actor *a); /* when a run is to begin; NEVER: none waits */
-void scheduler_tick(struct actor *a);         /* begins it, if it is time */
-void scheduler_left(struct actor *a);         /* POST_LEFT: the run has ended */
+void scheduler_go_on(struct actor *a); /* a callback has returned: runs are due, if it leads now */
+void scheduler_left(struct actor *a);  /* POST_LEFT: the run has ended */
 
-/* A run is at work: on_released must wait for POST_LEFT. */
-bool scheduler_lingers(const struct actor *a);
+/* on_released is due, and no further run begins. True: one is at work, and it must wait for
+ * POST_LEFT. */
+bool scheduler_end(struct actor *a);
 
 /* The note of its mutex is the scheduler's. By any thread. */
 bool scheduler_has_ticks(const struct actor *a);

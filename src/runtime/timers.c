@@ -8,7 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/time.h"
 #include "core/period.h"
+
+#define FAR (250 * NS_PER_MS)
 
 /* Both are roots without siblings, or NULL. */
 static struct timer *meld(struct timer *a, struct timer *b)
@@ -109,7 +112,7 @@ static void unset(struct timers *t, struct timer *timer)
         replace(t, timer, timer->next);
         t->first = meld(t->first, meld_list(timer->child));
     }
-    *timer = (struct timer){.at = 0};
+    *timer = (struct timer){.expire = timer->expire};
 }
 
 /* Behind one of the same time, if there is one to be found. */
@@ -140,6 +143,12 @@ void timers_set(struct timers *t, struct timer *timer, int64_t at)
     assert(timer->child == NULL);
     timer->at = at;
     join(t, timer);
+}
+
+void timers_set_about(struct timers *t, struct timer *timer, int64_t now, int64_t at)
+{
+    bool is_far = at != NEVER && at - now > FAR;
+    timers_set(t, timer, is_far ? at + NS_PER_MS - at % NS_PER_MS : at);
 }
 
 int64_t timers_next(const struct timers *t)

@@ -9,7 +9,9 @@
 #include "base/text.h"
 #include "runtime/actor.h"
 #include "runtime/client.h"
-#include "runtime/fault.h"
+#include "runtime/error.h"
+
+#define UNTIL_MOVES (1000 * NS_PER_MS)
 
 /* Nobody owns the mutex, and the store grants it to nobody for a while. */
 static bool is_not_yet(const struct request *r)
@@ -30,6 +32,7 @@ void trouble_begin(struct actor *a)
     driver_lock(a->client);
     a->trouble = (struct trouble){.code = 0};
     driver_unlock(a->client);
+    a->is_failing_reported = false;
 }
 
 /* Who has stopped waiting says so, and the answer to that is no news of whether the mutex is granted. */
@@ -39,10 +42,19 @@ static bool says_nothing(const struct actor *a, const struct request *r)
     return !asks && r->code == 0 && a->trouble.code == SIMBA_ENOTYET;
 }
 
+/* Than the store said before of when the mutex is granted. Each answer counts anew from when it was
+ * asked, so the time itself moves a little. */
+static bool is_other(const struct actor *a, int64_t until, const char *text)
+{
+    int64_t moved = until - a->trouble.until;
+    return a->trouble.code != SIMBA_ENOTYET || moved > UNTIL_MOVES || moved < -UNTIL_MOVES ||
+           strcmp(text != NULL ? text : "", a->failure != NULL ? a->failure : "") != 0;
+}
+
 /* Only whoever has the baton writes it, so it may look at it without the lock. */
 void trouble_answered(struct actor *a, struct request *r)
 {
-    bool failed = r->code < 0 && r->code != SIMBA_ELOST, shut = is_not_yet(r);
+    bool failed = request_has_failed(r), shut = is_not_yet(r);
     char *before = a->failure, *now = NULL;
     if ((before == NULL && a->trouble.code == 0 && !failed && !shut) || says_nothing(a, r))
         return;
@@ -50,13 +62,15 @@ void trouble_answered(struct actor *a, struct request *r)
         now = r->text != NULL ? r->text : strdup(simba_strerror(r->code));
         r->text = NULL;
     }
+    int64_t until = shut ? r->sent.sent_at + r->left_ms * NS_PER_MS : 0;
+    if (shut && is_other(a, until, now))
+        trace_not_yet(a, until, now);
     driver_lock(a->client);
     a->failure = now;
     if (failed)
         set_locked(&a->trouble, r->trouble, clock_now(), 0);
     else if (shut)
-        set_locked(&a->trouble, SIMBA_ENOTYET, clock_now(),
-                   r->sent.sent_at + r->left_ms * NS_PER_MS);
+        set_locked(&a->trouble, SIMBA_ENOTYET, clock_now(), until);
     else
         a->trouble = (struct trouble){.code = 0};
     driver_unlock(a->client);
@@ -81,7 +95,7 @@ void trouble_unanswered(struct actor *a)
 static int show(const struct actor *a, const char *function, struct simba_trouble *out)
 {
     if (a == NULL || out == NULL)
-        return fault(SIMBA_EINVAL, "%s needs a handle and a place for the result", function);
+        return error_say(SIMBA_EINVAL, "%s needs a handle and a place for the result", function);
     struct text text;
     *out = (struct simba_trouble){.code = 0};
     int rc = actor_check(a);

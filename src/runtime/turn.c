@@ -167,7 +167,7 @@ static bool take_timers(struct simba_client *s)
     int64_t now = clock_now();
     struct timer *t = NULL;
     for (int i = 0; i < POSTS_MAX && (t = timers_pop(&s->timers, now)) != NULL; i++)
-        actor_tick((struct actor *)(void *)((char *)t - offsetof(struct actor, timer)));
+        t->expire(t);
     return t != NULL;
 }
 
@@ -215,9 +215,9 @@ static bool take_round(struct simba_client *s)
         inquiry_send(s);
     if (close_asked)
         close_actors(s);
-    bool ticked = take_timers(s);
+    bool expired = take_timers(s);
     bool sent = submit_batch(s);
-    return sent || ticked || noted || answers != NULL || hints != NULL || all || close_asked;
+    return sent || expired || noted || answers != NULL || hints != NULL || all || close_asked;
 }
 
 bool turn_take(struct simba_client *s, struct turn *out)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/fault.h"
+#include "runtime/error.h"
 
 #define FOLDER "/usr/share/zoneinfo"
 #define NAME_MAX_BYTES 64
@@ -32,24 +32,25 @@ int zoneinfo_read(const char *name, struct zone *out)
         return 0;
     }
     if (!is_name(name))
-        return fault(SIMBA_EINVAL, "'%.64s' is not the name of a time zone, as Europe/Berlin is",
-                     name);
+        return error_say(SIMBA_EINVAL,
+                         "'%.64s' is not the name of a time zone, as Europe/Berlin is", name);
     snprintf(path, sizeof path, FOLDER "/%s", name);
     FILE *file = fopen(path, "re");
     if (file == NULL)
-        return fault(SIMBA_EINVAL, "no time zone '%s': %s: %s; is the package tzdata installed?",
-                     name, path, strerror(errno));
+        return error_say(SIMBA_EINVAL,
+                         "no time zone '%s': %s: %s; is the package tzdata installed?", name, path,
+                         strerror(errno));
     char *bytes = malloc(FILE_MAX);
     size_t size = bytes != NULL ? fread(bytes, 1, FILE_MAX, file) : 0;
     int error = bytes != NULL && ferror(file) != 0 ? errno : 0;
     fclose(file);
     if (bytes == NULL)
-        return fault(SIMBA_ELIMIT, "time zone '%s': out of memory", name);
+        return error_say(SIMBA_ELIMIT, "time zone '%s': out of memory", name);
     if (error != 0) {
         free(bytes);
-        return fault(SIMBA_EINVAL, "no time zone '%s': %s: %s", name, path, strerror(error));
+        return error_say(SIMBA_EINVAL, "no time zone '%s': %s: %s", name, path, strerror(error));
     }
     int rc = zone_parse(out, bytes, size, &why);
     free(bytes);
-    return rc == 0 ? 0 : fault(rc, "time zone '%s': %s cannot be used: %s", name, path, why);
+    return rc == 0 ? 0 : error_say(rc, "time zone '%s': %s cannot be used: %s", name, path, why);
 }

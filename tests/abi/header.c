@@ -83,7 +83,8 @@ SAME(event, token);
 SAME(event, began_us);
 SAME(event, duration_us);
 SAME(event, dropped);
-SAME(event, reserved);
+_Static_assert(offsetof(struct simba_event, text) == offsetof(struct frozen_event, reserved),
+               "struct simba_event.text is not where bytes were reserved");
 
 GROWS(options, 104);
 SAME(options, ttl_ms);

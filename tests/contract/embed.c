@@ -224,7 +224,7 @@ static void *ask_in_vain(void *arg)
     struct simba_owner owner;
     simba_contender *c;
     int64_t began = simba_now();
-    CHECK_CODE(simba_locker_acquire(t->l, 200), SIMBA_ESTORE);
+    CHECK_REFUSED(simba_locker_acquire(t->l, 200), SIMBA_ESTORE, "simba_poll");
     CHECK_CODE(simba_locker_acquire(t->l, 200), SIMBA_ESTORE);
     CHECK_CODE(simba_locker_acquire(t->l, 0), SIMBA_ESTORE);
     CHECK(!simba_locker_is_held(t->l));
@@ -257,6 +257,30 @@ static void embed_nobody_polls(void)
     CHECK_OK(t.acquired);
     CHECK_OK(simba_close(s, PATIENCE_MS));
     client_close(other);
+}
+
+static void *acquire_silent(void *arg)
+{
+    struct task *t = arg;
+    for (int i = 0; i < 5; i++)
+        CHECK_REFUSED(simba_locker_acquire(t->l, 100), SIMBA_ESTORE, "the store does not answer");
+    atomic_store(&t->over, true);
+    return NULL;
+}
+
+/* It is polled all the time: that there is no answer is the store's fault. */
+static void embed_silent_store(void)
+{
+    simba_client *s = open_embedded();
+    struct simba_handle_options o = lease_long();
+    struct task t = {.s = s, .mutex = fresh("silent")};
+    CHECK_OK(simba_locker_create(s, t.mutex, &o, &t.l));
+    store_set(HANG);
+    pthread_t thread = spawn(acquire_silent, &t);
+    DRIVE(s, atomic_load(&t.over));
+    join(thread);
+    store_set(HEALTHY);
+    CHECK_OK(simba_close(s, PATIENCE_MS));
 }
 
 /* The question is on its way when the polling ends: a grant that comes then is given back. */
@@ -428,6 +452,7 @@ const struct test embed_tests[] = {
     {"embed_other_threads", embed_other_threads, PUSHES, 0},
     {"embed_cancel", embed_cancel, ANY_STORE, 0},
     {"embed_nobody_polls", embed_nobody_polls, ANY_STORE, 0},
+    {"embed_silent_store", embed_silent_store, MEMORY_FAULTS, 0},
     {"embed_late_grant", embed_late_grant, MEMORY_FAULTS, 0},
     {"embed_unheard_release", embed_unheard_release, ANY_STORE, 0},
     {"embed_callback_calls", embed_callback_calls, ANY_STORE, 0},

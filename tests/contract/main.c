@@ -84,6 +84,7 @@ static const struct {
 #ifdef CONTRACT_REDIS
     {redis_fault_tests, NULL},
     {redis_forget_tests, NULL},
+    {redis_fact_tests, NULL},
     {redis_sentinel_tests, NULL},
     {redis_queue_tests, NULL},
     {redis_reserved_tests, NULL},

@@ -13,12 +13,13 @@
 /* An event, with its strings. */
 struct seen {
     struct simba_event e;
-    char mutex[SIMBA_MUTEX_MAX + 1], id[SIMBA_ID_MAX + 1];
+    char mutex[SIMBA_MUTEX_MAX + 1], id[SIMBA_ID_MAX + 1], text[400];
 };
 
 /* What a trace function has been told. */
 static struct recorder {
     atomic_int count, inside;
+    atomic_int facts; /* of these, those that no metric counts */
     _Atomic uint64_t dropped;
     atomic_bool block, gate; /* block: each call waits for the gate */
     struct seen seen[SEEN_MAX];
@@ -31,6 +32,7 @@ static void record(void *data, const struct simba_event *event)
     int n = atomic_load(&r->count);
     CHECK(n < SEEN_MAX);
     CHECK(event->name != NULL && event->mutex != NULL && event->id != NULL);
+    CHECK(event->text != NULL && event->reserved[0] == 0 && event->reserved[1] == 0);
     CHECK(event->duration_us >= 0 && event->began_us > 0);
     CHECK((event->began_us + event->duration_us) / 1000 <= simba_now());
     if (atomic_load(&r->block))
@@ -39,20 +41,36 @@ static void record(void *data, const struct simba_event *event)
     s->e = *event;
     snprintf(s->mutex, sizeof s->mutex, "%s", event->mutex);
     snprintf(s->id, sizeof s->id, "%s", event->id);
+    snprintf(s->text, sizeof s->text, "%s", event->text);
+    atomic_fetch_add(&r->facts, event->kind >= SIMBA_EVENT_FAILING);
     atomic_fetch_add(&r->dropped, event->dropped);
     CHECK(atomic_fetch_sub(&r->inside, 1) == 1);
     atomic_store(&r->count, n + 1);
 }
 
-static simba_client *open_traced(uint32_t flags)
+static simba_client *open_with(struct simba_options o)
 {
-    struct simba_options o = suite_options();
     simba_client *s = NULL;
     o.trace = record;
     o.trace_data = &rec;
-    o.flags = flags;
     CHECK_OK(simba_open(suite_url(), &o, &s));
     return s;
+}
+
+static simba_client *open_traced(uint32_t flags)
+{
+    struct simba_options o = suite_options();
+    o.flags = flags;
+    return open_with(o);
+}
+
+/* kinds: 0, or those that are told. A store that is silent is noticed soon. */
+static simba_client *open_kinds(uint64_t kinds)
+{
+    struct simba_options o = suite_options();
+    o.trace_kinds = kinds;
+    o.command_timeout_ms = 200;
+    return open_with(o);
 }
 
 /* Each event is one count in one of these. */
@@ -66,7 +84,8 @@ static uint64_t counted(simba_client *s)
 }
 
 /* Nothing goes on any more, and all of it has been told. */
-#define AWAIT_ALL(s) AWAIT(counted(s) == (uint64_t)atomic_load(&rec.count))
+#define AWAIT_ALL(s) \
+    AWAIT(counted(s) == (uint64_t)(atomic_load(&rec.count) - atomic_load(&rec.facts)))
 
 /* The first event like this one from `from` on; name NULL, token 0: any. -1: none. */
 static int find(int from, enum simba_event_kind kind, const char *name, uint64_t token)
@@ -245,7 +264,7 @@ static void ignore_entry(void *data, const struct simba_entry *entry)
 
 static void trace_inquiries(void)
 {
-    simba_client *s = open_traced(0), *other = client_open();
+    simba_client *s = open_kinds(SIMBA_EVENT_BIT(SIMBA_EVENT_EXCHANGE)), *other = client_open();
     struct simba_handle_options o = lease_long();
     struct simba_owner owner;
     struct probe p = {0};
@@ -360,6 +379,159 @@ static void trace_async(void)
     CHECK_OK(simba_locker_release(l));
     AWAIT_ALL(s);
     client_close(s);
+}
+
+/* ---- facts --------------------------------------------------------------------------------- */
+
+static int64_t end_of(const struct simba_event *e)
+{
+    return e->began_us + e->duration_us;
+}
+
+/* Renewals fail, and work again. */
+static void trace_failing(void)
+{
+    simba_client *s = open_kinds(0);
+    struct simba_handle_options o = lease_steady();
+    struct simba_trouble t;
+    struct probe p = {0};
+    const char *mutex = fresh("failing");
+    probe_start(&p, s, mutex, &o);
+    AWAIT(probe_leads(&p));
+    uint64_t token = simba_contender_token(p.c);
+    store_set(FAIL);
+    AWAIT(find(0, SIMBA_EVENT_FAILING, "", token) >= 0);
+    int failing = find(0, SIMBA_EVENT_FAILING, "", 0);
+    int64_t ends_at = simba_now() + simba_contender_remaining(p.c);
+    check_names(failing, mutex, simba_contender_id(p.c));
+    CHECK(at(failing)->code == SIMBA_ESTORE && at(failing)->duration_us == 0);
+    CHECK(at(failing)->until - ends_at <= 2 && ends_at - at(failing)->until <= 2);
+    CHECK_OK(simba_contender_trouble(p.c, &t));
+    CHECK(t.code == at(failing)->code && strcmp(rec.seen[failing].text, t.text) == 0);
+    CHECK(find(0, SIMBA_EVENT_WORKS, NULL, 0) < 0);
+    store_set(HEALTHY);
+    AWAIT(find(failing, SIMBA_EVENT_WORKS, "", token) >= 0);
+    int works = find(0, SIMBA_EVENT_WORKS, NULL, 0);
+    check_names(works, mutex, simba_contender_id(p.c));
+    CHECK(works > failing && at(works)->code == 0 && rec.seen[works].text[0] == '\0');
+    CHECK(at(works)->until > at(failing)->until);
+    CHECK(at(works)->began_us <= at(failing)->began_us); /* since the last renewal before */
+    CHECK(end_of(at(works)) >= at(failing)->began_us);
+    CHECK(find(failing + 1, SIMBA_EVENT_FAILING, NULL, 0) < 0); /* told once */
+    client_close(s);
+}
+
+/* The store says nothing: the tenure is lost, and then nothing is acquired. */
+static void trace_silent(void)
+{
+    simba_client *s = open_kinds(0);
+    struct simba_handle_options o = lease_tiny();
+    struct probe p = {0};
+    probe_start(&p, s, fresh("silent"), &o);
+    AWAIT(probe_leads(&p));
+    uint64_t token = simba_contender_token(p.c);
+    store_set(HANG);
+    AWAIT(find(0, SIMBA_EVENT_ENDED, "", token) >= 0);
+    int ended = find(0, SIMBA_EVENT_ENDED, "", token);
+    AWAIT(find(ended, SIMBA_EVENT_FAILING, "", 0) >= 0);
+    const struct simba_event *waits = at(find(ended, SIMBA_EVENT_FAILING, "", 0));
+    CHECK(waits->code == SIMBA_ETIMEOUT && waits->until == 0 && waits->token == 0);
+    int first = find(0, SIMBA_EVENT_FAILING, "", 0);
+    CHECK(first > ended || (at(first)->token == token && at(first)->until > 0));
+    CHECK(strcmp(rec.seen[first].text, "the store does not answer") == 0);
+    CHECK(find(0, SIMBA_EVENT_WORKS, NULL, 0) < 0);
+    store_set(HEALTHY);
+    AWAIT(find(ended, SIMBA_EVENT_WORKS, "", 0) >= 0);
+    int works = find(ended, SIMBA_EVENT_WORKS, "", 0);
+    CHECK(at(works)->began_us <= at(first)->began_us + 1000 && at(works)->duration_us > 0);
+    client_close(s);
+}
+
+/* A wait fails from the beginning; the store is reached after that, once. */
+static void trace_reached(void)
+{
+    struct simba_options quick = suite_options();
+    quick.connect_timeout_ms = 200;
+    quick.command_timeout_ms = 200;
+    int64_t before_us = simba_now() * 1000;
+    simba_client *s = open_with(quick);
+    store_set(FAIL);
+    struct simba_handle_options o = lease_long();
+    simba_locker *l;
+    const char *mutex = fresh("reached");
+    CHECK_OK(simba_locker_create(s, mutex, &o, &l));
+    CHECK_CODE(simba_locker_acquire(l, 300), SIMBA_ESTORE);
+    CHECK(strncmp(simba_error_text(), "mutex '", 7) == 0);
+    AWAIT(find(0, SIMBA_EVENT_FAILING, "", 0) >= 0);
+    int failing = find(0, SIMBA_EVENT_FAILING, "", 0);
+    CHECK(strcmp(rec.seen[failing].text, simba_error_cause()) == 0);
+    CHECK(at(failing)->until == 0 && at(failing)->token == 0);
+    CHECK(find(0, SIMBA_EVENT_REACHED, NULL, 0) < 0);
+    store_set(HEALTHY);
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    CHECK_OK(simba_locker_release(l));
+    AWAIT_ALL(s);
+    int reached = find(0, SIMBA_EVENT_REACHED, "", 0);
+    check_names(reached, "", "");
+    CHECK(at(reached)->code == 0 && at(reached)->began_us >= before_us - 1000);
+    CHECK(at(reached)->duration_us >= 300000);
+    CHECK(find(reached + 1, SIMBA_EVENT_REACHED, NULL, 0) < 0);
+    CHECK(find(0, SIMBA_EVENT_WORKS, NULL, 0) < 0); /* each wait begins anew */
+    client_close(s);
+}
+
+/* The note is not written with the tenure, but with a renewal. */
+static void trace_note(void)
+{
+    simba_client *s = open_kinds(0);
+    struct simba_handle_options o = lease_steady();
+    struct probe p = {0};
+    const char *mutex = fresh("noted");
+    o.note = "http://me";
+    store_delay(300);
+    probe_start(&p, s, mutex, &o);
+    struct simba_metrics m = SIMBA_METRICS_INIT;
+    AWAIT(simba_metrics_read(s, &m) == 0 && m.attempts > 0);
+    store_set(FAIL); /* the grant is on its way */
+    AWAIT(find(0, SIMBA_EVENT_NOTE_FAILED, "", 0) >= 0);
+    int failed = find(0, SIMBA_EVENT_NOTE_FAILED, "", 0);
+    uint64_t token = at(failed)->token;
+    check_names(failed, mutex, simba_contender_id(p.c));
+    CHECK(token != 0 && at(failed)->code == SIMBA_ESTORE && rec.seen[failed].text[0] != '\0');
+    store_set(HEALTHY);
+    AWAIT(find(failed, SIMBA_EVENT_NOTE_PUBLISHED, "", token) >= 0);
+    int published = find(failed, SIMBA_EVENT_NOTE_PUBLISHED, "", token);
+    check_names(published, mutex, simba_contender_id(p.c));
+    CHECK(at(published)->code == 0 && end_of(at(published)) >= at(failed)->began_us);
+    client_close(s);
+}
+
+/* What was not asked for is neither told nor dropped. */
+static void trace_kinds(void)
+{
+    simba_client *s = open_kinds(SIMBA_EVENT_BIT(SIMBA_EVENT_ENDED));
+    struct simba_handle_options o = lease_long();
+    struct simba_metrics m = SIMBA_METRICS_INIT;
+    simba_locker *l;
+    CHECK_OK(simba_locker_create(s, fresh("kinds"), &o, &l));
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+        CHECK_OK(simba_locker_release(l));
+    }
+    AWAIT(atomic_load(&rec.count) >= 3);
+    client_close(s);
+    CHECK(atomic_load(&rec.count) == 3);
+    for (int i = 0; i < 3; i++)
+        CHECK(at(i)->kind == SIMBA_EVENT_ENDED);
+    s = open_kinds(SIMBA_EVENT_BIT(SIMBA_EVENT_FAILING));
+    int threads = count_threads("simba-call");
+    CHECK_OK(simba_locker_create(s, fresh("kinds"), &o, &l));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    CHECK_OK(simba_locker_release(l));
+    CHECK_OK(simba_metrics_read(s, &m));
+    CHECK(m.events_dropped == 0 && count_threads("simba-call") == threads);
+    client_close(s);
+    CHECK(atomic_load(&rec.count) == 3);
 }
 
 /* ---- a trace function that is slow, or ends its thread ------------------------------------- */
@@ -573,6 +745,11 @@ const struct test trace_tests[] = {
     {"trace_expiry", trace_expiry, MEMORY_FAULTS, 0},
     {"trace_stalled", trace_stalled, ANY_STORE, 0},
     {"trace_async", trace_async, ANY_STORE, 0},
+    {"trace_failing", trace_failing, MEMORY_FAULTS, 0},
+    {"trace_silent", trace_silent, MEMORY_FAULTS, 0},
+    {"trace_reached", trace_reached, MEMORY_FAULTS, 0},
+    {"trace_note", trace_note, MEMORY_FAULTS, 0},
+    {"trace_kinds", trace_kinds, ANY_STORE, 0},
     {"trace_slow", trace_slow, ANY_STORE, 0},
     {"trace_dropped", trace_dropped, ANY_STORE, 0},
     {"trace_ends_its_thread", trace_ends_its_thread, ANY_STORE, 0},

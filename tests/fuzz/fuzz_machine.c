@@ -144,11 +144,11 @@ static void act(struct run *r, struct input *in)
     case 6: /* the alarm, in time */
         if (handle_next_wake(&r->h) != NEVER && handle_next_wake(&r->h) > r->now)
             r->now = handle_next_wake(&r->h);
-        step(r, (struct handle_event){.kind = HANDLE_TICK});
+        step(r, (struct handle_event){.kind = HANDLE_EXPIRE});
         break;
     default: /* some time later */
         r->now += (int64_t)take(in, 2) * NS_PER_MS / 4;
-        step(r, (struct handle_event){.kind = HANDLE_TICK});
+        step(r, (struct handle_event){.kind = HANDLE_EXPIRE});
         break;
     }
 }

@@ -200,7 +200,7 @@ void check_lost(struct world *w, struct node *n)
 static bool is_kept(const struct node *n)
 {
     const struct lease *l = &n->machine.lease;
-    bool wanted = n->user_waits || n->user_holds || n->note != HANDLE_TICK;
+    bool wanted = n->user_waits || n->user_holds || n->note != HANDLE_EXPIRE;
     return n->kind == HANDLE_LOCKER && !wanted && l->state == LEASE_HOLDING && l->wanted;
 }
 

@@ -108,7 +108,7 @@ static void make_machine(struct world *w, struct node *n)
     n->last_callback = CALLBACK_NONE;
     n->running = n->hanging = n->reading = false;
     n->user_waits = n->user_holds = n->user_leaves = false;
-    n->note = HANDLE_TICK;
+    n->note = HANDLE_EXPIRE;
     view_start(&n->view);
     n->published = 0;
     n->forced = false;
@@ -282,7 +282,7 @@ void node_event(struct world *w, struct node *n, const struct event *e)
         break;
     case EVENT_TICK:
         n->tick_at = NEVER;
-        node_step(w, n, (struct handle_event){.kind = HANDLE_TICK});
+        node_step(w, n, (struct handle_event){.kind = HANDLE_EXPIRE});
         break;
     case EVENT_AT_CLIENT:
     case EVENT_BEAT:

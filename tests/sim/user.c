@@ -40,8 +40,8 @@ static void end(struct world *w, struct node *n, enum handle_event_kind note)
 void user_take_note(struct world *w, struct node *n)
 {
     struct handle_event e = {.kind = n->note, .at = n->note_pause, .token = n->note_token};
-    n->note = HANDLE_TICK;
-    if (e.kind == HANDLE_TICK)
+    n->note = HANDLE_EXPIRE;
+    if (e.kind == HANDLE_EXPIRE)
         return;
     node_step(w, n, e);
     if (e.kind == HANDLE_RESIGN && n->machine.status == SIMBA_RUNNING)
@@ -134,7 +134,7 @@ static void act_locker(struct world *w, struct node *n)
 
 void user_act(struct world *w, struct node *n)
 {
-    if (!n->machine.closing && n->note == HANDLE_TICK) {
+    if (!n->machine.closing && n->note == HANDLE_EXPIRE) {
         user_ask(w, n);
         if (n->kind == HANDLE_LOCKER)
             act_locker(w, n);
@@ -171,7 +171,7 @@ static int64_t duration(struct world *w, struct node *n)
 /* A callback may do anything with its own handle. */
 void user_reenter(struct world *w, struct node *n)
 {
-    if (n->kind != HANDLE_CONTENDER || n->machine.closing || n->note != HANDLE_TICK ||
+    if (n->kind != HANDLE_CONTENDER || n->machine.closing || n->note != HANDLE_EXPIRE ||
         resigns(w, n))
         return;
     if (n->machine.status == SIMBA_RUNNING || n->machine.status == SIMBA_STARTING) {

@@ -199,7 +199,7 @@ struct node {
     enum handle_callback last_callback; /* that really ran */
     uint64_t callback_token;
 
-    /* its user has stopped, closed or left it, which the loop has not seen; HANDLE_TICK: has not */
+    /* its user has stopped, closed or left it, which the loop has not seen; HANDLE_EXPIRE: has not */
     enum handle_event_kind note;
     int64_t note_pause; /* of a resignation: local length */
     uint64_t note_token;

@@ -5,7 +5,7 @@
  *
  *      0 start          > STARTING; send #1 CONTEND
  *      3 #1 granted 7   > owns 7 until 14838; RUNNING; call acquired
- *   5000 tick           > send #2 RENEW 7
+ *   5000 due            > send #2 RENEW 7
  *
  * What can happen:
  *   start [at T], stop                     by the user of a contender
@@ -18,7 +18,7 @@
  *   changed                                an observer's view of the mutex did
  *   done, skipped                          the callback returned; was outdated and did not run
  *   warned                                 on_endangered returned
- *   tick, hint                             a timer; a push from the store
+ *   due, hint                              a timer; a push from the store
  *   #N granted TOKEN [for MS]              the store's answer to request N, which may come late,
  *   #N owner ID TOKEN [for MS]             twice or never; MS is what it says is left of the
  *   #N renewed [for MS], released, free,   lease; the id "me" is our own, "nobody" is ""
@@ -27,7 +27,7 @@
  * Lines without a time look inside: "next 4500..5000" and "next never" at the time of the next
  * wake-up, "is ended" at the state of the lease.
  *
- * Timers may come late, never early. So a story ticks where the jitter has surely ended, and does
+ * Timers may come late, never early. So in a story one is due where the jitter has surely ended, and does
  * not depend on the random numbers; test_period.c checks those. */
 #ifndef UNIT_MACHINE_H
 #define UNIT_MACHINE_H
@@ -222,7 +222,7 @@ static inline void check_step(struct machine *m, const struct handle_event *e,
 {
     const struct handle *h = &m->handle;
     int64_t next = handle_next_wake(h), deadline = lease_deadline(&h->lease);
-    if (e->kind == HANDLE_TICK) /* else it would come again and again */
+    if (e->kind == HANDLE_EXPIRE) /* else it would come again and again */
         assert_true(next > m->now);
     if (next == NEVER)
         assert_true(h->lease.state == LEASE_IDLE || h->callback != CALLBACK_NONE ||
@@ -343,10 +343,10 @@ static inline void happen(struct machine *m, const struct machine_line *l)
     } kinds[] = {
         {"start", HANDLE_START},     {"stop", HANDLE_STOP},       {"close", HANDLE_CLOSE},
         {"acquire", HANDLE_ACQUIRE}, {"release", HANDLE_RELEASE}, {"done", HANDLE_DONE},
-        {"skipped", HANDLE_DONE},    {"tick", HANDLE_TICK},       {"hint", HANDLE_HINT},
+        {"skipped", HANDLE_DONE},    {"due", HANDLE_EXPIRE},      {"hint", HANDLE_HINT},
         {"destroy", HANDLE_DESTROY}, {"changed", HANDLE_CHANGED}, {"abandon", HANDLE_ABANDON},
         {"cancel", HANDLE_CANCEL},   {"resign", HANDLE_RESIGN},   {"warned", HANDLE_WARNED},
-        {"report", HANDLE_TICK},     {"rest", HANDLE_TICK},
+        {"report", HANDLE_EXPIRE},   {"rest", HANDLE_EXPIRE},
     };
     struct handle_event e = {.kind = HANDLE_REPLY, .now = word_time(l, 0), .at = NEVER};
     struct lease_reply reply;

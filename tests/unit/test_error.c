@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/fault.h"
+#include "runtime/error.h"
 
 static void every_code_has_its_text(void **state)
 {
@@ -22,6 +22,22 @@ static void every_code_has_its_text(void **state)
     SIMBA_ERRORS(CHECK)
     assert_string_equal(simba_strerror(0), "success");
     assert_string_equal(simba_strerror(last - 1), "unknown error");
+}
+
+static void cause_is_without_mutex_and_store(void **state)
+{
+    (void)state;
+    assert_int_equal(error_on(SIMBA_EHELD, "m", "redis://a", "held by %s", "b\n"), SIMBA_EHELD);
+    assert_string_equal(simba_error_text(), "mutex 'm' on redis://a: held by b\\x0a");
+    assert_string_equal(simba_error_cause(), "held by b\\x0a");
+    error_on(SIMBA_EINVAL, "m", NULL, "wrong");
+    assert_string_equal(simba_error_text(), "mutex 'm': wrong");
+    assert_string_equal(simba_error_cause(), "wrong");
+    error_at(SIMBA_ESTORE, "cannot list", "redis://a", "away");
+    assert_string_equal(simba_error_text(), "cannot list on redis://a: away");
+    assert_string_equal(simba_error_cause(), "away");
+    error_say(SIMBA_EINVAL, "all: of it");
+    assert_string_equal(simba_error_cause(), "all: of it");
 }
 
 static void no_two_codes_share_a_text(void **state)
@@ -43,7 +59,7 @@ static void other_numbers_are_unknown(void **state)
 static void what_others_wrote_is_escaped(void **state)
 {
     (void)state;
-    assert_int_equal(fault(SIMBA_EHELD, "held by %s", "a\x1b[31m\n\xff\u00e4"), SIMBA_EHELD);
+    assert_int_equal(error_say(SIMBA_EHELD, "held by %s", "a\x1b[31m\n\xff\u00e4"), SIMBA_EHELD);
     assert_string_equal(simba_error_text(), "held by a\\x1b[31m\\x0a\\xff\u00e4");
 }
 
@@ -52,6 +68,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_others_wrote_is_escaped),
         cmocka_unit_test(every_code_has_its_text),
+        cmocka_unit_test(cause_is_without_mutex_and_store),
         cmocka_unit_test(no_two_codes_share_a_text),
         cmocka_unit_test(other_numbers_are_unknown),
     };

@@ -28,9 +28,9 @@ static void renews_for_the_callback_after_stop(void **state)
     tell_story(HANDLE_CONTENDER, 0,
                LED " 1000 stop          > owns nothing; STOPPING; call released RELEASED\n"
                    "      is holding\n"
-                   " 5000 tick          > send #2 RENEW 7\n"
+                   " 5000 due           > send #2 RENEW 7\n"
                    " 5001 #2 renewed    > -\n"
-                   "10000 tick          > send #3 RENEW 7\n"
+                   "10000 due           > send #3 RENEW 7\n"
                    "10001 #3 renewed    > -\n"
                    "12000 done          > send #4 RELEASE 7\n");
 }
@@ -41,7 +41,7 @@ static void stop_while_on_acquired_runs(void **state)
     (void)state;
     tell_story(HANDLE_CONTENDER, 0,
                WON " 1000 stop          > owns nothing; STOPPING\n"
-                   " 5000 tick          > send #2 RENEW 7\n"
+                   " 5000 due           > send #2 RENEW 7\n"
                    " 5001 #2 renewed    > -\n"
                    " 6000 done          > call released RELEASED\n"
                    " 6100 done          > send #3 RELEASE 7\n"
@@ -52,7 +52,7 @@ static void loss_while_on_acquired_runs(void **state)
 {
     (void)state;
     tell_story(HANDLE_CONTENDER, 0,
-               WON "14838 tick          > lost EXPIRED; owns nothing\n"
+               WON "14838 due           > lost EXPIRED; owns nothing\n"
                    "      next never\n"
                    "20000 done          > call released EXPIRED\n"
                    "20001 done          > send #2 RELEASE 7\n"
@@ -65,7 +65,7 @@ static void outdated_on_acquired_is_skipped_and_so_is_on_released(void **state)
 {
     (void)state;
     tell_story(HANDLE_CONTENDER, 0,
-               WON "14838 tick          > lost EXPIRED; owns nothing\n"
+               WON "14838 due           > lost EXPIRED; owns nothing\n"
                    "14900 skipped       > send #2 RELEASE 7\n"
                    "14901 #2 released   > given back; send #3 CONTEND\n"
                    "14902 #3 granted 8  > owns 8 until 29739; call acquired\n");
@@ -95,15 +95,15 @@ static void drain_has_a_limit(void **state)
     (void)state;
     tell_story(HANDLE_CONTENDER, 0,
                LED " 1000 stop          > owns nothing; STOPPING; call released RELEASED\n"
-                   " 5000 tick          > send #2 RENEW 7\n"
+                   " 5000 due           > send #2 RENEW 7\n"
                    " 5001 #2 renewed    > -\n"
-                   "19000 tick          > send #3 RENEW 7\n"
+                   "19000 due           > send #3 RENEW 7\n"
                    "19001 #3 renewed    > -\n"
-                   "30000 tick          > send #4 RENEW 7\n"
+                   "30000 due           > send #4 RENEW 7\n"
                    "30001 #4 renewed    > -\n"
                    "      next 31000..31000\n"
-                   "30999 tick          > -\n"
-                   "31000 tick          > -\n"
+                   "30999 due           > -\n"
+                   "31000 due           > -\n"
                    "      is ended\n"
                    "      next never\n"
                    "31001 #4 renewed    > -\n"
@@ -119,7 +119,7 @@ static void drain_can_be_zero(void **state)
     machine_init(&m, HANDLE_CONTENDER, 0, 0);
     play(&m, WON " 1000 stop          > owns nothing; STOPPING\n"
                  "      next 1000..1000\n"
-                 " 1000 tick          > -\n"
+                 " 1000 due           > -\n"
                  "      is ended\n"
                  " 2000 done          > call released EXPIRED\n"
                  " 2001 done          > send #2 RELEASE 7\n");
@@ -130,10 +130,10 @@ static void lease_may_end_before_the_drain_does(void **state)
     (void)state;
     tell_story(HANDLE_CONTENDER, 0,
                LED " 1000 stop            > owns nothing; STOPPING; call released RELEASED\n"
-                   "14838 tick            > lost EXPIRED\n"
+                   "14838 due             > lost EXPIRED\n"
                    "      is ended\n"
                    "      next 31000..31000\n"
-                   "31000 tick            > -\n"
+                   "31000 due             > -\n"
                    "      next never\n"
                    "40000 done            > send #2 RELEASE 7\n"
                    "40001 #2 released     > given back; INITIAL\n");
@@ -145,7 +145,7 @@ static void drain_can_be_unlimited(void **state)
     struct machine m;
     machine_init(&m, HANDLE_CONTENDER, 0, NEVER);
     play(&m, LED " 1000 stop          > owns nothing; STOPPING; call released RELEASED\n"
-                 " 5000 tick          > send #2 RENEW 7\n"
+                 " 5000 due           > send #2 RENEW 7\n"
                  " 5001 #2 renewed    > -\n"
                  "      next 9500..10000\n");
     assert_true(m.handle.drain_at == NEVER);
@@ -176,7 +176,7 @@ static void stop_after_the_loss(void **state)
 {
     (void)state;
     tell_story(HANDLE_CONTENDER, 0,
-               LED "14838 tick          > lost EXPIRED; owns nothing; call released EXPIRED\n"
+               LED "14838 due           > lost EXPIRED; owns nothing; call released EXPIRED\n"
                    "14900 stop          > STOPPING\n"
                    "      next never\n"
                    "15000 done          > send #2 RELEASE 7\n"
@@ -188,7 +188,7 @@ static void stop_after_the_loss(void **state)
                    "15001 stop          > -\n"
                    "15002 #2 released   > given back; INITIAL\n");
     tell_story(HANDLE_CONTENDER, 0,
-               LED " 5000 tick          > send #2 RENEW 7\n"
+               LED " 5000 due           > send #2 RENEW 7\n"
                    " 5001 #2 lost       > lost EVICTED; owns nothing; call released EVICTED\n"
                    " 5002 stop          > STOPPING\n"
                    " 5003 done          > send #3 RELEASE 7\n"
@@ -213,7 +213,7 @@ static void start_fails_for_good(void **state)
                  "    2 stop          > -\n"
                  "    3 start         > STARTING; send #2 CONTEND\n"
                  "    4 #2 owner bob 6 for 9000  > answered; RUNNING\n"
-                 "10000 tick          > send #3 CONTEND\n"
+                 "10000 due           > send #3 CONTEND\n"
                  "10001 #3 fails INVAL  > failed INVAL\n"
                  "      is contending\n");
     }

@@ -10,9 +10,9 @@ static void a_stop_is_kept_for_at_least(void **state)
                   "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
                   "    11 done                    > -\n"
                   "    20 stop                    > owns nothing; STOPPING\n"
-                  "  5000 tick                    > send #2 RENEW 7\n"
+                  "  5000 due                     > send #2 RENEW 7\n"
                   "  5010 #2 renewed              > -\n"
-                  "  6010 tick                    > call released RELEASED\n"
+                  "  6010 due                     > call released RELEASED\n"
                   "  6020 done                    > send #3 RELEASE 7\n"
                   "  6030 #3 released             > given back; INITIAL; call stopped\n"
                   "  6040 done                    > -\n");
@@ -37,7 +37,7 @@ static void what_is_lost_is_not_kept(void **state)
                   "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
                   "    11 done                    > -\n"
                   "    20 stop                    > owns nothing; STOPPING\n"
-                  "  5000 tick                    > send #2 RENEW 7\n"
+                  "  5000 due                     > send #2 RENEW 7\n"
                   "  5010 #2 lost                 > lost EVICTED; call released EVICTED\n");
 }
 
@@ -49,7 +49,7 @@ static void at_least_without_callbacks(void **state)
                   "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
                   "    20 stop                    > owns nothing; STOPPING\n"
                   "    30 skipped                 > -\n"
-                  "  6010 tick                    > send #2 RELEASE 7\n");
+                  "  6010 due                     > send #2 RELEASE 7\n");
 }
 
 /* shows: C4 */
@@ -60,21 +60,21 @@ static void the_drain_begins_after_at_least(void **state)
                   "     0 start                   > STARTING; send #1 CONTEND\n"
                   "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
                   "    20 stop                    > owns nothing; STOPPING\n"
-                  "  5000 tick                    > send #2 RENEW 7\n"
+                  "  5000 due                     > send #2 RENEW 7\n"
                   "  5010 #2 renewed              > -\n"
-                  "  9999 tick                    > send #3 RENEW 7\n"
+                  "  9999 due                     > send #3 RENEW 7\n"
                   " 10009 #3 renewed              > -\n"
-                  " 14999 tick                    > send #4 RENEW 7\n"
+                  " 14999 due                     > send #4 RENEW 7\n"
                   " 15009 #4 renewed              > -\n"
-                  " 19999 tick                    > send #5 RENEW 7\n"
+                  " 19999 due                     > send #5 RENEW 7\n"
                   " 20009 #5 renewed              > -\n"
-                  " 24999 tick                    > send #6 RENEW 7\n"
+                  " 24999 due                     > send #6 RENEW 7\n"
                   " 25009 #6 renewed              > -\n"
-                  " 29999 tick                    > send #7 RENEW 7\n"
+                  " 29999 due                     > send #7 RENEW 7\n"
                   " 30009 #7 renewed              > -\n"
-                  " 34999 tick                    > send #8 RENEW 7\n"
+                  " 34999 due                     > send #8 RENEW 7\n"
                   " 35009 #8 renewed              > -\n"
-                  " 36010 tick                    > -\n");
+                  " 36010 due                     > -\n");
 }
 
 /* Its caller does not wait for the release; whoever acquires meanwhile does. */
@@ -87,18 +87,18 @@ static void a_locker_keeps_it_for_at_least(void **state)
                   "    20 release                 > owns nothing; result OK\n"
                   "    30 acquire once            > result HELD\n"
                   "    40 acquire until 100       > -\n"
-                  "   100 tick                    > result TIMEOUT\n"
+                  "   100 due                     > result TIMEOUT\n"
                   "   200 acquire                 > -\n"
                   "   210 cancel                  > result CANCELED\n"
                   "   300 acquire                 > -\n"
                   "   310 abandon                 > -\n"
                   "   400 acquire until 20000     > -\n"
-                  "  4010 tick                    > send #2 RELEASE 7\n"
+                  "  4010 due                     > send #2 RELEASE 7\n"
                   "  4020 #2 released             > given back; send #3 CONTEND\n"
                   "  4030 #3 granted 8            > owns 8 until 18858; result OK\n"
                   "  4040 release                 > owns nothing; result OK\n"
                   "  4050 close                   > -\n"
-                  "  8030 tick                    > send #4 RELEASE 8\n"
+                  "  8030 due                     > send #4 RELEASE 8\n"
                   "  8040 #4 released             > given back; call closed\n");
 }
 
@@ -111,7 +111,7 @@ static void closed_while_kept(void **state)
                   "    20 release                 > owns nothing; result OK\n"
                   "    30 acquire                 > -\n"
                   "    40 close                   > result CANCELED\n"
-                  "  4010 tick                    > send #2 RELEASE 7\n");
+                  "  4010 due                     > send #2 RELEASE 7\n");
 }
 
 static void lost_while_kept_and_awaited(void **state)
@@ -122,7 +122,7 @@ static void lost_while_kept_and_awaited(void **state)
                   "    10 #1 granted 7            > owns 7 until 14838; result OK\n"
                   "    20 release                 > owns nothing; result OK\n"
                   "    30 acquire                 > -\n"
-                  "  5000 tick                    > send #2 RENEW 7\n"
+                  "  5000 due                     > send #2 RENEW 7\n"
                   "  5010 #2 lost                 > lost EVICTED; send #3 RELEASE 7\n"
                   "  5020 #3 released             > given back; send #4 CONTEND\n");
 }
@@ -134,7 +134,7 @@ static void a_destroyed_lock_is_kept(void **state)
                   "     0 acquire                 > send #1 CONTEND\n"
                   "    10 #1 granted 7            > owns 7 until 14838; result OK\n"
                   "    20 destroy                 > owns nothing\n"
-                  "  4010 tick                    > send #2 RELEASE 7\n");
+                  "  4010 due                     > send #2 RELEASE 7\n");
 }
 
 /* Again after a success; what comes during the call is told after it; on_released waits for it. */
@@ -145,18 +145,18 @@ static void renewals_that_fail_are_reported_once(void **state)
                   "     0 start                   > STARTING; send #1 CONTEND\n"
                   "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
                   "    11 done                    > -\n"
-                  "  5000 tick                    > send #2 RENEW 7\n"
+                  "  5000 due                     > send #2 RENEW 7\n"
                   "  5010 #2 fails STORE          > failed STORE; warn of 9828\n"
-                  "  5060 tick                    > send #3 RENEW 7\n"
+                  "  5060 due                     > send #3 RENEW 7\n"
                   "  5070 #3 fails STORE          > failed STORE\n"
                   "  5100 warned                  > -\n"
-                  "  5170 tick                    > send #4 RENEW 7\n"
+                  "  5170 due                     > send #4 RENEW 7\n"
                   "  5180 #4 renewed              > owns 7 until 20008\n"
-                  " 10170 tick                    > send #5 RENEW 7\n"
+                  " 10170 due                     > send #5 RENEW 7\n"
                   " 10180 #5 fails STORE          > failed STORE; warn of 9828\n"
-                  " 10230 tick                    > send #6 RENEW 7\n"
+                  " 10230 due                     > send #6 RENEW 7\n"
                   " 10240 #6 renewed              > owns 7 until 25068\n"
-                  " 15230 tick                    > send #7 RENEW 7\n"
+                  " 15230 due                     > send #7 RENEW 7\n"
                   " 15240 #7 fails STORE          > failed STORE\n"
                   " 15245 warned                  > warn of 9823\n"
                   " 15300 stop                    > owns nothing; STOPPING; send #8 RENEW 7\n"
@@ -170,13 +170,13 @@ static void a_danger_that_has_passed_is_not_reported(void **state)
                   "     0 start                   > STARTING; send #1 CONTEND\n"
                   "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
                   "    11 done                    > -\n"
-                  "  5000 tick                    > send #2 RENEW 7\n"
+                  "  5000 due                     > send #2 RENEW 7\n"
                   "  5010 #2 fails STORE          > failed STORE; warn of 9828\n"
-                  "  5060 tick                    > send #3 RENEW 7\n"
+                  "  5060 due                     > send #3 RENEW 7\n"
                   "  5070 #3 renewed              > owns 7 until 19898\n"
-                  " 10060 tick                    > send #4 RENEW 7\n"
+                  " 10060 due                     > send #4 RENEW 7\n"
                   " 10070 #4 fails STORE          > failed STORE\n"
-                  " 10120 tick                    > send #5 RENEW 7\n"
+                  " 10120 due                     > send #5 RENEW 7\n"
                   " 10130 #5 renewed              > owns 7 until 24958\n"
                   " 10140 warned                  > -\n");
 }
@@ -189,10 +189,10 @@ static void a_renewal_that_brings_nothing_is_a_failure(void **state)
                   "     0 start                   > STARTING; send #1 CONTEND\n"
                   "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
                   "    11 done                    > -\n"
-                  "  5000 tick                    > send #2 RENEW 7\n"
+                  "  5000 due                     > send #2 RENEW 7\n"
                   "  5010 #2 renewed for 10900    > warn of 9828\n"
                   "  5011 warned                  > -\n"
-                  "  6250 tick                    > send #3 RENEW 7\n"
+                  "  6250 due                     > send #3 RENEW 7\n"
                   "  6260 #3 renewed for 9650     > -\n");
 }
 
@@ -203,8 +203,8 @@ static void the_end_that_comes_first_is_reported(void **state)
                   "     0 start                   > STARTING; send #1 CONTEND\n"
                   "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
                   "    11 done                    > -\n"
-                  "  3010 tick                    > warn of 3000\n"
-                  "  5000 tick                    > send #2 RENEW 7\n"
+                  "  3010 due                     > warn of 3000\n"
+                  "  5000 due                     > send #2 RENEW 7\n"
                   "  5010 #2 fails STORE          > failed STORE\n"
                   "  5020 warned                  > warn of 990\n"
                   "  5030 warned                  > -\n");
@@ -218,9 +218,9 @@ static void on_released_waits_for_on_endangered(void **state)
                   "     0 start                   > STARTING; send #1 CONTEND\n"
                   "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
                   "    11 done                    > -\n"
-                  "  5000 tick                    > send #2 RENEW 7\n"
+                  "  5000 due                     > send #2 RENEW 7\n"
                   "  5010 #2 fails STORE          > failed STORE; warn of 9828\n"
-                  " 14838 tick                    > lost EXPIRED; owns nothing\n"
+                  " 14838 due                     > lost EXPIRED; owns nothing\n"
                   " 15000 warned                  > call released EXPIRED\n");
 }
 
@@ -231,7 +231,7 @@ static void a_release_does_not_wait_for_on_endangered(void **state)
     tell_story_of(HANDLE_LOCKER, 0, 0,
                   "     0 acquire                 > send #1 CONTEND\n"
                   "    10 #1 granted 7            > owns 7 until 14838; result OK\n"
-                  "  5000 tick                    > send #2 RENEW 7\n"
+                  "  5000 due                     > send #2 RENEW 7\n"
                   "  5010 #2 fails STORE          > failed STORE; warn of 9828\n"
                   "  5020 release                 > owns nothing; result OK\n"
                   "  5030 acquire                 > -\n"
@@ -245,9 +245,9 @@ static void a_lock_is_lost_during_on_endangered(void **state)
     tell_story_of(HANDLE_LOCKER, 0, 0,
                   "     0 acquire                 > send #1 CONTEND\n"
                   "    10 #1 granted 7            > owns 7 until 14838; result OK\n"
-                  "  5000 tick                    > send #2 RENEW 7\n"
+                  "  5000 due                     > send #2 RENEW 7\n"
                   "  5010 #2 fails STORE          > failed STORE; warn of 9828\n"
-                  " 14838 tick                    > lost EXPIRED; owns nothing\n"
+                  " 14838 due                     > lost EXPIRED; owns nothing\n"
                   " 14900 warned                  > call released EXPIRED\n"
                   " 15000 release                 > result LOST\n"
                   " 15001 done                    > send #3 RELEASE 7\n");
@@ -259,13 +259,13 @@ static void an_acquire_after_a_loss_outlives_the_drain(void **state)
     tell_story_of(HANDLE_LOCKER, 0, 0,
                   "     0 acquire                 > send #1 CONTEND\n"
                   "    10 #1 granted 7            > owns 7 until 14838; result OK\n"
-                  "  5000 tick                    > send #2 RENEW 7\n"
+                  "  5000 due                     > send #2 RENEW 7\n"
                   "  5010 #2 fails STORE          > failed STORE; warn of 9828\n"
                   "  5020 release                 > owns nothing; result OK\n"
-                  "  5060 tick                    > send #3 RENEW 7\n"
+                  "  5060 due                     > send #3 RENEW 7\n"
                   "  5070 #3 lost                 > lost EVICTED\n"
                   "  5080 acquire                 > -\n"
-                  " 35020 tick                    > -\n"
+                  " 35020 due                     > -\n"
                   " 35030 warned                  > send #4 RELEASE 7\n");
 }
 

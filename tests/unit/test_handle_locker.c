@@ -10,7 +10,7 @@ static void lock_and_unlock(void **state)
 {
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
-               HELD " 5000 tick          > send #2 RENEW 7\n"
+               HELD " 5000 due           > send #2 RENEW 7\n"
                     " 5001 #2 renewed    > owns 7 until 19838\n"
                     " 6000 release       > owns nothing; send #3 RELEASE 7\n"
                     " 6001 #3 released   > given back; result OK\n"
@@ -48,7 +48,7 @@ static void try_that_is_not_answered(void **state)
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire once             > send #1 CONTEND\n"
-               " 2000 tick                     > failed TIMEOUT; result STORE; send #2 LEAVE\n"
+               " 2000 due                      > failed TIMEOUT; result STORE; send #2 LEAVE\n"
                " 2001 #2 owner me 7 for 14000  > send #3 RELEASE 7\n"
                " 2002 #3 released              > given back\n"
                "      is idle\n"
@@ -64,8 +64,8 @@ static void timeout_of_the_caller(void **state)
                "    0 acquire until 1500       > send #1 CONTEND\n"
                "    3 #1 owner bob 6 for 9000  > answered\n"
                "      next 1500..1500\n"
-               " 1499 tick                     > -\n"
-               " 1500 tick                     > result TIMEOUT\n"
+               " 1499 due                      > -\n"
+               " 1500 due                      > result TIMEOUT\n"
                "      is idle\n"
                "      next never\n");
 }
@@ -82,14 +82,14 @@ static void nobody_may_own_it_yet(void **state)
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 1500           > send #1 CONTEND\n"
                "    3 #1 owner nobody 0 for 16000  > answered\n"
-               " 1500 tick                         > result NOTYET\n");
+               " 1500 due                          > result NOTYET\n");
     /* What was said last counts. */
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 1500           > send #1 CONTEND\n"
                "    3 #1 owner nobody 0 for 16000  > answered\n"
                "  500 hint                         > send #2 CONTEND\n"
                "  503 #2 owner bob 6 for 9000      > answered\n"
-               " 1500 tick                         > result TIMEOUT\n");
+               " 1500 due                          > result TIMEOUT\n");
 }
 
 /* It is reserved for a moment: a try waits for the end of that, as far as its time goes. */
@@ -111,13 +111,13 @@ static void try_waits_for_the_end_of_a_reservation(void **state)
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire once                > send #1 CONTEND\n"
                "    3 #1 owner nobody 0 for 0     > answered\n"
-               "   53 tick                        > send #2 CONTEND\n"
+               "   53 due                         > send #2 CONTEND\n"
                "   54 #2 granted 7                > owns 7 until 14891; result OK\n");
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire once                > send #1 CONTEND\n"
                "    3 #1 owner nobody 0 for 100   > answered\n"
                "  110 hint                        > send #2 CONTEND\n"
-               " 3250 tick                        > failed TIMEOUT; result STORE; send #3 LEAVE\n");
+               " 3250 due                         > failed TIMEOUT; result STORE; send #3 LEAVE\n");
 }
 
 /* Whether the mutex is taken or the store is down makes a difference to the caller. */
@@ -127,7 +127,7 @@ static void timeout_says_what_is_wrong_with_the_store(void **state)
     tell_story(HANDLE_LOCKER, CHOSEN_ID,
                "    0 acquire until 1500  > send #1 CONTEND\n"
                "    3 #1 fails DENIED     > failed DENIED\n"
-               " 1500 tick                > result DENIED\n"
+               " 1500 due                 > result DENIED\n"
                "      is idle\n");
 }
 
@@ -136,7 +136,7 @@ static void timeout_before_the_answer(void **state)
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 1500  > send #1 CONTEND\n"
-               " 1500 tick                > result STORE\n"
+               " 1500 due                 > result STORE\n"
                "      is contending\n"
                " 1600 #1 granted 7        > send #2 RELEASE 7\n"
                " 1601 #2 released         > given back\n"
@@ -147,8 +147,8 @@ static void timeout_before_the_answer(void **state)
                " 1500 #1 granted 7        > result STORE; send #2 RELEASE 7\n");
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 2500  > send #1 CONTEND\n"
-               " 2000 tick                > failed TIMEOUT\n"
-               " 2500 tick                > result STORE; send #2 LEAVE\n");
+               " 2000 due                 > failed TIMEOUT\n"
+               " 2500 due                 > result STORE; send #2 LEAVE\n");
 }
 
 /* The question of an earlier call is still with the store: its answer serves the next one. */
@@ -157,7 +157,7 @@ static void next_call_takes_over_the_question(void **state)
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 500  > send #1 CONTEND\n"
-               "  500 tick               > result STORE\n"
+               "  500 due                > result STORE\n"
                "  600 acquire            > -\n"
                "  700 #1 granted 7       > owns 7 until 14838; result OK\n");
 }
@@ -168,7 +168,7 @@ static void no_try_can_mend_a_refusal(void **state)
     tell_story(HANDLE_LOCKER, CHOSEN_ID,
                "    0 acquire         > send #1 CONTEND\n"
                "    3 #1 fails STORE  > failed STORE\n"
-               "  103 tick            > send #2 CONTEND\n"
+               "  103 due             > send #2 CONTEND\n"
                "  104 #2 fails INVAL  > failed INVAL; result INVAL\n"
                "      is idle\n");
 }
@@ -179,7 +179,7 @@ static void loss_while_held(void **state)
 {
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
-               HELD "14838 tick          > lost EXPIRED; owns nothing; call released EXPIRED\n"
+               HELD "14838 due           > lost EXPIRED; owns nothing; call released EXPIRED\n"
                     "14839 done          > -\n"
                     "      is ended\n"
                     "      next never\n"
@@ -187,7 +187,7 @@ static void loss_while_held(void **state)
                     "20001 #2 released   > given back\n"
                     "      is idle\n");
     tell_story(HANDLE_LOCKER, 0,
-               HELD " 5000 tick          > send #2 RENEW 7\n"
+               HELD " 5000 due           > send #2 RENEW 7\n"
                     " 5001 #2 lost       > lost EVICTED; owns nothing; call released EVICTED\n"
                     " 5002 done          > -\n"
                     " 6000 release       > result LOST; send #3 RELEASE 7\n"
@@ -205,7 +205,7 @@ static void loss_is_reported_before_anything_is_given_back(void **state)
 {
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
-               HELD "14838 tick          > lost EXPIRED; owns nothing; call released EXPIRED\n"
+               HELD "14838 due           > lost EXPIRED; owns nothing; call released EXPIRED\n"
                     "15000 release       > result LOST\n"
                     "      is ended\n"
                     "15001 acquire until 90000  > -\n"
@@ -213,7 +213,7 @@ static void loss_is_reported_before_anything_is_given_back(void **state)
                     "20000 done          > send #2 RELEASE 7\n"
                     "20001 #2 released   > given back; send #3 CONTEND\n"
                     "20002 #3 granted 8  > owns 8 until 34839; result OK\n"
-                    "34839 tick          > lost EXPIRED; owns nothing; call released EXPIRED\n");
+                    "34839 due           > lost EXPIRED; owns nothing; call released EXPIRED\n");
 }
 
 /* One exchange, not three: the caller is free, the machine goes on by itself. */
@@ -224,18 +224,18 @@ static void release_while_the_store_fails(void **state)
     tell_story(HANDLE_LOCKER, 0,
                HELD " 1000 release          > owns nothing; send #2 RELEASE 7\n"
                     " 1001 #2 fails DENIED  > failed DENIED; result STORE\n"
-                    " 1051 tick             > send #3 RELEASE 7\n"
-                    " 3051 tick             > failed TIMEOUT\n"
+                    " 1051 due              > send #3 RELEASE 7\n"
+                    " 3051 due              > failed TIMEOUT\n"
                     " 3060 acquire          > -\n"
-                    " 3151 tick             > send #4 RELEASE 7\n"
+                    " 3151 due              > send #4 RELEASE 7\n"
                     " 3152 #4 released      > given back; send #5 CONTEND\n");
     tell_story(HANDLE_LOCKER, 0,
                HELD " 1000 release          > owns nothing; send #2 RELEASE 7\n"
-                    " 3000 tick             > failed TIMEOUT; result STORE\n"
-                    " 3050 tick             > send #3 RELEASE 7\n"
+                    " 3000 due              > failed TIMEOUT; result STORE\n"
+                    " 3050 due              > send #3 RELEASE 7\n"
                     " 3060 acquire once     > -\n"
                     " 3061 #3 fails STORE   > failed STORE; result STORE\n"
-                    " 3161 tick             > send #4 RELEASE 7\n"
+                    " 3161 due              > send #4 RELEASE 7\n"
                     " 3162 #4 fails STORE   > failed STORE\n"
                     "      is idle\n");
 }
@@ -256,10 +256,10 @@ static void loss_at_release_is_reported_once(void **state)
                HELD " 1000 release             > owns nothing; send #2 RELEASE 7\n"
                     " 1001 #2 fails STORE      > failed STORE; result STORE\n"
                     " 1010 acquire until 2000  > -\n"
-                    " 1051 tick                > send #3 RELEASE 7\n"
+                    " 1051 due                 > send #3 RELEASE 7\n"
                     " 1052 #3 lost             > was gone\n"
-                    " 1102 tick                > send #4 CONTEND\n"
-                    " 2000 tick                > result STORE\n");
+                    " 1102 due                 > send #4 CONTEND\n"
+                    " 2000 due                 > result STORE\n");
 }
 
 /* A try asks the store itself; an answer to an older question is not its answer. */
@@ -268,7 +268,7 @@ static void try_asks_anew(void **state)
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 500       > send #1 CONTEND\n"
-               "  500 tick                    > result STORE\n"
+               "  500 due                     > result STORE\n"
                " 1000 acquire once            > -\n"
                " 1001 #1 owner bob 6 for 900  > send #2 CONTEND\n"
                " 1002 #2 owner bob 6 for 900  > answered; result HELD\n");
@@ -300,14 +300,14 @@ static void close_while_held(void **state)
     tell_story(HANDLE_LOCKER, 0,
                HELD " 1000 close         > -\n"
                     "      is holding\n"
-                    " 5000 tick          > send #2 RENEW 7\n"
+                    " 5000 due           > send #2 RENEW 7\n"
                     " 5001 #2 renewed    > owns 7 until 19838\n"
                     " 6000 release       > owns nothing; send #3 RELEASE 7\n"
                     " 6001 #3 released   > given back; result OK; call closed\n"
                     " 6002 done          > -\n");
     tell_story(HANDLE_LOCKER, 0,
                HELD " 1000 close         > -\n"
-                    "14838 tick          > lost EXPIRED; owns nothing; call released EXPIRED\n"
+                    "14838 due           > lost EXPIRED; owns nothing; call released EXPIRED\n"
                     "14839 done          > -\n"
                     "20000 release       > result LOST; send #2 RELEASE 7\n"
                     "20001 #2 released   > given back; call closed\n");
@@ -323,7 +323,7 @@ static void destroy_while_held(void **state)
                     " 1002 #2 released   > given back; call closed\n"
                     " 1003 done          > -\n");
     tell_story(HANDLE_LOCKER, 0,
-               HELD "14838 tick          > lost EXPIRED; owns nothing; call released EXPIRED\n"
+               HELD "14838 due           > lost EXPIRED; owns nothing; call released EXPIRED\n"
                     "15000 destroy       > -\n"
                     "15001 done          > send #2 RELEASE 7\n"
                     "15002 #2 released   > given back; call closed\n");

@@ -12,7 +12,7 @@ static void published_before_on_acquired(void **state)
         "    20 published 1             > call acquired\n"
         "    21 done                    > -\n"
         "    22 published 1             > -\n"
-        "  5000 tick                    > send #2 RENEW 7\n"
+        "  5000 due                     > send #2 RENEW 7\n"
         "  5010 #2 renewed              > owns 7 until 19838\n"
         "  6000 stop                    > owns nothing; STOPPING; call released RELEASED\n"
         "  6010 done                    > send #3 RELEASE 7\n"
@@ -49,14 +49,14 @@ static void a_failure_delays_nobody(void **state)
         "    20 unpublished 1 STORE     > call acquired; not published STORE\n"
         "    21 done                    > -\n"
         "    22 unpublished 1 STORE     > -\n"
-        "  5000 tick                    > send #2 RENEW 7\n"
+        "  5000 due                     > send #2 RENEW 7\n"
         "  5010 #2 renewed              > owns 7 until 19838; publish 2 for 7\n"
         "  5020 unpublished 1 STORE     > -\n"
         "  5030 unpublished 2 DENIED    > -\n"
-        " 10000 tick                    > send #3 RENEW 7\n"
+        " 10000 due                     > send #3 RENEW 7\n"
         " 10010 #3 renewed              > owns 7 until 24838; publish 3 for 7\n"
         " 10020 published 3             > published late\n"
-        " 15000 tick                    > send #4 RENEW 7\n"
+        " 15000 due                     > send #4 RENEW 7\n"
         " 15010 #4 renewed              > owns 7 until 29838\n");
 }
 
@@ -68,10 +68,10 @@ static void no_answer_is_a_failure(void **state)
         "     0 start                   > STARTING; send #1 CONTEND\n"
         "    10 #1 granted 7            > owns 7 until 14838; RUNNING; publish 1 for 7\n"
         "next 10..5000\n"
-        "  4000 tick                    > call acquired; not published TIMEOUT\n"
+        "  4000 due                     > call acquired; not published TIMEOUT\n"
         "  4001 done                    > -\n"
         "  4002 published 1             > published late\n"
-        "  5000 tick                    > send #2 RENEW 7\n"
+        "  5000 due                     > send #2 RENEW 7\n"
         "  5010 #2 renewed              > owns 7 until 19838\n");
 }
 
@@ -84,7 +84,7 @@ static void who_cannot_is_not_asked_again(void **state)
         "    10 #1 granted 7            > owns 7 until 14838; RUNNING; publish 1 for 7\n"
         "    20 unpublished 1 UNSUPPORTED > call acquired; not published UNSUPPORTED\n"
         "    21 done                    > -\n"
-        "  5000 tick                    > send #2 RENEW 7\n"
+        "  5000 due                     > send #2 RENEW 7\n"
         "  5010 #2 renewed              > owns 7 until 19838\n");
 }
 
@@ -121,7 +121,7 @@ static void beside_renewals(void **state)
     tell_story_with_note(HANDLE_LOCKER,
                          "     0 acquire once            > send #1 CONTEND\n"
                          "    10 #1 granted 7 for 1500   > owns 7 until 483; send #2 RENEW 7\n"
-                         "    11 tick                    > publish 1 for 7\n"
+                         "    11 due                     > publish 1 for 7\n"
                          "    20 #2 fails STORE          > failed STORE\n"
                          "    30 published 1             > result OK\n");
 }

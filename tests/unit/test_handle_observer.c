@@ -13,12 +13,12 @@ static void reads_and_tells(void **state)
     tell_story(HANDLE_OBSERVER, 0,
                SEEN "    4 done          > -\n"
                     "      next 8212..8551\n"
-                    "10003 tick          > send #2 READ\n"
+                    "10003 due           > send #2 READ\n"
                     "10004 #2 free       > answered\n"
                     "10004 changed       > call changed\n"
                     "10005 done          > -\n"
                     "      next 20004..20004\n"
-                    "20004 tick          > send #3 READ\n"
+                    "20004 due           > send #3 READ\n"
                     "20005 #3 owner me 9 for 5000 > answered\n");
 }
 
@@ -30,7 +30,7 @@ static void waits_for_a_list(void **state)
     machine_init(&m, HANDLE_OBSERVER, 0, 0);
     m.handle.lease.lists = true;
     play(&m, "     0 start         > STARTING; send #1 READ\n"
-             "100000 tick          > -\n"
+             "100000 due           > -\n"
              "100001 #1 free       > answered; RUNNING\n");
 }
 

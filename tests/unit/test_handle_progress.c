@@ -9,15 +9,15 @@ static void a_worker_that_hangs_is_stalled(void **state)
     tell_story_of(HANDLE_CONTENDER, 3000, 0,
                   "     0 start                   > STARTING; send #1 CONTEND\n"
                   "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
-                  "  1510 tick                    > warn of 1500\n"
+                  "  1510 due                     > warn of 1500\n"
                   "  1600 warned                  > -\n"
-                  "  3010 tick                    > lost STALLED; owns nothing\n"
+                  "  3010 due                     > lost STALLED; owns nothing\n"
                   "  3011 hint                    > -\n"
                   "  9000 done                    > call released STALLED\n"
                   "  9001 done                    > send #2 RELEASE 7\n"
                   "  9010 #2 released             > given back\n"
                   " 20000 hint                    > -\n"
-                  " 25010 tick                    > send #3 CONTEND\n");
+                  " 25010 due                     > send #3 CONTEND\n");
 }
 
 /* It warns at half of the limit, once for each silence, and one call after the other. */
@@ -30,12 +30,12 @@ static void reports_keep_it(void **state)
                   "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
                   "    11 done                    > -\n"
                   "  1000 report                  > -\n"
-                  "  2500 tick                    > warn of 1500\n"
+                  "  2500 due                     > warn of 1500\n"
                   "  2600 report                  > -\n"
-                  "  4100 tick                    > -\n"
+                  "  4100 due                     > -\n"
                   "  4200 warned                  > warn of 1400\n"
                   "  4990 report                  > send #2 RENEW 7\n"
-                  "  5000 tick                    > -\n"
+                  "  5000 due                     > -\n"
                   "  5010 #2 renewed              > owns 7 until 19828\n"
                   "  5020 stop                    > owns nothing; STOPPING\n");
 }
@@ -50,15 +50,15 @@ static void nothing_is_asked_for_at_rest(void **state)
                   "     0 start                   > STARTING; send #1 CONTEND\n"
                   "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
                   "    11 done                    > -\n"
-                  "  1510 tick                    > -\n"
-                  "  3010 tick                    > -\n"
+                  "  1510 due                     > -\n"
+                  "  3010 due                     > -\n"
                   "  4000 report                  > -\n"
-                  "  4510 tick                    > -\n"
-                  "  5500 tick                    > warn of 1500; send #2 RENEW 7\n"
+                  "  4510 due                     > -\n"
+                  "  5500 due                     > warn of 1500; send #2 RENEW 7\n"
                   "  6000 rest                    > -\n"
-                  "  7000 tick                    > failed TIMEOUT\n"
+                  "  7000 due                     > failed TIMEOUT\n"
                   "  9000 report                  > send #3 RENEW 7\n"
-                  " 12000 tick                    > lost STALLED; owns nothing\n");
+                  " 12000 due                     > lost STALLED; owns nothing\n");
 }
 
 /* A resignation is of one tenure: not of another, and not twice. */
@@ -76,7 +76,7 @@ static void who_resigns_stays_a_candidate(void **state)
                   "    50 #2 released             > given back\n"
                   "    60 hint                    > -\n"
                   "    70 resign 7 1              > -\n"
-                  "  5050 tick                    > send #3 CONTEND\n"
+                  "  5050 due                     > send #3 CONTEND\n"
                   "  5060 #3 granted 8            > owns 8 until 19888; call acquired\n"
                   "  5061 done                    > -\n"
                   "  5070 resign 8 0              > owns nothing; call released RELEASED\n"
@@ -100,7 +100,7 @@ static void resigned_and_lost(void **state)
         "    24 done                    > send #3 RELEASE 9\n"
         "    25 #3 released             > given back\n"
         "    26 hint                    > -\n"
-        "  5025 tick                    > send #4 CONTEND\n");
+        "  5025 due                     > send #4 CONTEND\n");
 }
 
 static void resigned_then_stopped_drains_once(void **state)
@@ -110,20 +110,20 @@ static void resigned_then_stopped_drains_once(void **state)
                   "     0 start                   > STARTING; send #1 CONTEND\n"
                   "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
                   "    20 resign 7 1000           > owns nothing\n"
-                  "  5000 tick                    > send #2 RENEW 7\n"
+                  "  5000 due                     > send #2 RENEW 7\n"
                   "  5010 #2 renewed              > -\n"
                   "  6000 stop                    > STOPPING\n"
-                  " 10000 tick                    > send #3 RENEW 7\n"
+                  " 10000 due                     > send #3 RENEW 7\n"
                   " 10010 #3 renewed              > -\n"
-                  " 15000 tick                    > send #4 RENEW 7\n"
+                  " 15000 due                     > send #4 RENEW 7\n"
                   " 15010 #4 renewed              > -\n"
-                  " 20000 tick                    > send #5 RENEW 7\n"
+                  " 20000 due                     > send #5 RENEW 7\n"
                   " 20010 #5 renewed              > -\n"
-                  " 25000 tick                    > send #6 RENEW 7\n"
+                  " 25000 due                     > send #6 RENEW 7\n"
                   " 25010 #6 renewed              > -\n"
-                  " 29990 tick                    > send #7 RENEW 7\n"
+                  " 29990 due                     > send #7 RENEW 7\n"
                   " 29999 #7 renewed              > -\n"
-                  " 30020 tick                    > -\n"
+                  " 30020 due                     > -\n"
                   " 40000 done                    > call released EXPIRED\n"
                   " 40001 done                    > send #8 RELEASE 7\n"
                   " 40002 #8 released             > given back; INITIAL; call stopped\n"
@@ -171,7 +171,7 @@ static void a_late_grant_in_the_pause_is_given_back(void **state)
                   "    22 #2 released             > given back\n"
                   "    30 #1 granted 9            > send #3 RELEASE 9\n"
                   "    40 #3 released             > given back\n"
-                  "  5022 tick                    > send #4 CONTEND\n");
+                  "  5022 due                     > send #4 CONTEND\n");
 }
 
 /* on_acquired of the next life waits for it. */
@@ -266,7 +266,7 @@ static void nobody_listens(void **state)
     play(&m, "     0 start                   > STARTING; send #1 CONTEND\n"
              "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
              "    11 done                    > -\n"
-             "  1510 tick                    > -\n"
+             "  1510 due                     > -\n"
              "  2000 stop                    > owns nothing; STOPPING; call released RELEASED\n"
              "  2001 done                    > send #2 RELEASE 7\n"
              "  2010 #2 released             > given back; INITIAL\n");

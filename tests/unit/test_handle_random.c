@@ -17,7 +17,7 @@ static bool toss(uint64_t *random, int64_t percent)
 
 static struct handle_event user_event(const struct handle *h, uint64_t *random)
 {
-    struct handle_event e = {.kind = HANDLE_TICK, .at = NEVER};
+    struct handle_event e = {.kind = HANDLE_EXPIRE, .at = NEVER};
     if (h->callback != CALLBACK_NONE && toss(random, 60)) {
         e.kind = HANDLE_DONE;
         e.ran = h->callback != CALLBACK_ACQUIRED || toss(random, 80);
@@ -26,7 +26,9 @@ static struct handle_event user_event(const struct handle *h, uint64_t *random)
     } else if (h->held && toss(random, 40)) {
         e.kind = HANDLE_RELEASE;
     } else if (h->closing || toss(random, 1)) {
-        e.kind = toss(random, 90) ? HANDLE_TICK : toss(random, 50) ? HANDLE_CLOSE : HANDLE_DESTROY;
+        e.kind = toss(random, 90)   ? HANDLE_EXPIRE
+                 : toss(random, 50) ? HANDLE_CLOSE
+                                    : HANDLE_DESTROY;
     } else if (h->kind == HANDLE_CONTENDER) {
         if (h->status == SIMBA_INITIAL && toss(random, 70))
             e.kind = HANDLE_START;
@@ -89,7 +91,7 @@ static int64_t later(const struct machine *m, uint64_t *random)
 
 static void any_step(struct machine *m, uint64_t *random)
 {
-    struct handle_event e = {.kind = HANDLE_TICK};
+    struct handle_event e = {.kind = HANDLE_EXPIRE};
     struct lease_reply reply;
     if (m->publications > 0 && toss(random, 10)) {
         reply = any_publication(m, random);
@@ -119,7 +121,7 @@ static void close_all(struct machine *m)
     struct handle *h = &m->handle;
     machine_step(m, (struct handle_event){.kind = HANDLE_DESTROY, .now = m->now});
     for (int i = 0; i < STEPS_TO_CLOSE && !(h->closed && handle_is_idle(h)); i++) {
-        struct handle_event e = {.kind = HANDLE_TICK, .now = m->now, .ran = true};
+        struct handle_event e = {.kind = HANDLE_EXPIRE, .now = m->now, .ran = true};
         if (h->callback != CALLBACK_NONE)
             e.kind = HANDLE_DONE;
         else if (handle_warns(h))

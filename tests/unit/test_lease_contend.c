@@ -20,8 +20,8 @@ static void first_try_waits_for_the_initial_delay(void **state)
                "    0 start at 700   > STARTING\n"
                "      is contending\n"
                "      next 700..700\n"
-               "  699 tick           > -\n"
-               "  700 tick           > send #1 CONTEND\n");
+               "  699 due            > -\n"
+               "  700 due            > send #1 CONTEND\n");
 }
 
 /* From a little before the end of the other's lease to one second after it. Who comes a little
@@ -34,11 +34,11 @@ static void loser_tries_again_when_the_lease_ends(void **state)
                "    0 start                     > STARTING; send #1 CONTEND\n"
                "    4 #1 owner bob 6 for 9000   > answered; RUNNING\n"
                "      next 8800..10000\n"
-               " 8799 tick                      > -\n"
-               "10000 tick                      > send #2 CONTEND\n"
+               " 8799 due                       > -\n"
+               "10000 due                       > send #2 CONTEND\n"
                "10001 #2 owner bob 6 for 100    > answered\n"
                "      next 10100..11100\n"
-               "11100 tick                      > send #3 CONTEND\n"
+               "11100 due                       > send #3 CONTEND\n"
                "11101 #3 granted 7              > owns 7 until 25938; call acquired\n");
 }
 
@@ -51,10 +51,10 @@ static void free_but_not_granted_is_asked_again_soon(void **state)
                "    0 start                       > STARTING; send #1 CONTEND\n"
                "    4 #1 free                     > answered; RUNNING\n"
                "      next 29..54\n"
-               "   54 tick                        > send #2 CONTEND\n"
+               "   54 due                         > send #2 CONTEND\n"
                "   60 #2 owner nobody 0 for 500   > answered\n"
                "      next 354..1554\n"
-               " 1554 tick                        > send #3 CONTEND\n"
+               " 1554 due                         > send #3 CONTEND\n"
                " 1560 #3 owner bob 6              > answered\n"
                "      next 1580..2560\n");
 }
@@ -67,16 +67,16 @@ static void store_that_fails_is_asked_less_and_less_often(void **state)
                "    0 start               > STARTING; send #1 CONTEND\n"
                "    5 #1 fails STORE      > failed STORE\n"
                "      next 55..105\n"
-               "  105 tick                > send #2 CONTEND\n"
+               "  105 due                 > send #2 CONTEND\n"
                "  110 #2 fails DENIED     > failed DENIED\n"
                "      next 210..310\n"
-               "  310 tick                > send #3 CONTEND\n"
-               " 2309 tick                > -\n"
-               " 2310 tick                > failed TIMEOUT\n"
+               "  310 due                 > send #3 CONTEND\n"
+               " 2309 due                 > -\n"
+               " 2310 due                 > failed TIMEOUT\n"
                "      next 2510..2710\n"
-               " 2710 tick                > send #4 CONTEND\n"
+               " 2710 due                 > send #4 CONTEND\n"
                " 2711 #4 owner bob 6      > answered; RUNNING\n"
-               " 3711 tick                > send #5 CONTEND\n"
+               " 3711 due                 > send #5 CONTEND\n"
                " 3712 #5 fails STORE      > failed STORE\n"
                "      next 3762..3812\n");
 }
@@ -89,8 +89,8 @@ static void lost_grant_of_a_generated_id_is_adopted(void **state)
     (void)state;
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start                     > STARTING; send #1 CONTEND\n"
-               " 2000 tick                      > failed TIMEOUT\n"
-               " 2100 tick                      > send #2 CONTEND\n"
+               " 2000 due                       > failed TIMEOUT\n"
+               " 2100 due                       > send #2 CONTEND\n"
                " 2105 #2 owner me 7 for 14000   > owns 7 until 14958; RUNNING; call acquired\n"
                " 2120 #1 granted 7              > -\n"
                "      next 4760..5100\n");
@@ -104,8 +104,8 @@ static void lost_grant_of_a_chosen_id_is_somebody_elses(void **state)
     (void)state;
     tell_story(HANDLE_CONTENDER, PROMPT | CHOSEN_ID,
                "    0 start                     > STARTING; send #1 CONTEND\n"
-               " 2000 tick                      > failed TIMEOUT\n"
-               " 2100 tick                      > send #2 CONTEND\n"
+               " 2000 due                       > failed TIMEOUT\n"
+               " 2100 due                       > send #2 CONTEND\n"
                " 2105 #2 owner me 7 for 14000   > answered; RUNNING\n"
                "      next 15900..17100\n"
                " 2200 #1 granted 7              > owns 7 until 14838; call acquired\n");
@@ -116,8 +116,8 @@ static void late_grant_is_taken_while_it_is_wanted(void **state)
     (void)state;
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start          > STARTING; send #1 CONTEND\n"
-               " 2000 tick           > failed TIMEOUT\n"
-               " 2100 tick           > send #2 CONTEND\n"
+               " 2000 due            > failed TIMEOUT\n"
+               " 2100 due            > send #2 CONTEND\n"
                " 2101 #1 granted 7   > owns 7 until 14838; RUNNING; call acquired\n"
                "      next 4500..5000\n"
                " 2102 #2 owner me 7 for 15999   > -\n");
@@ -132,7 +132,7 @@ static void grant_of_an_earlier_life_is_given_back(void **state)
     (void)state;
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start          > STARTING; send #1 CONTEND\n"
-               " 2000 tick           > failed TIMEOUT\n"
+               " 2000 due            > failed TIMEOUT\n"
                " 2001 stop           > STOPPING; send #2 LEAVE\n"
                " 2002 #2 free        > INITIAL\n"
                " 2100 start          > STARTING; send #3 CONTEND\n"
@@ -148,10 +148,10 @@ static void very_late_grant_is_renewed_at_once(void **state)
     (void)state;
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start              > STARTING; send #1 CONTEND\n"
-               " 2000 tick               > failed TIMEOUT\n"
-               " 2100 tick               > send #2 CONTEND\n"
-               " 4100 tick               > failed TIMEOUT\n"
-               " 4300 tick               > send #3 CONTEND\n"
+               " 2000 due                > failed TIMEOUT\n"
+               " 2100 due                > send #2 CONTEND\n"
+               " 4100 due                > failed TIMEOUT\n"
+               " 4300 due                > send #3 CONTEND\n"
                " 5000 #1 granted 7       > owns 7 until 14838; RUNNING; call acquired; "
                "send #4 RENEW 7\n");
 }
@@ -196,7 +196,7 @@ static void short_grant_is_renewed_in_time(void **state)
                "    0 start                  > STARTING; send #1 CONTEND\n"
                "    1 #1 granted 7 for 5000  > owns 7 until 3948; RUNNING; call acquired\n"
                "      next 1085..1250\n"
-               " 1250 tick                   > send #2 RENEW 7\n"
+               " 1250 due                    > send #2 RENEW 7\n"
                " 1251 #2 renewed for 5000    > owns 7 until 5198\n"
                "      next 2335..2500\n");
 }
@@ -208,7 +208,7 @@ static void hint_does_not_cut_the_initial_delay(void **state)
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start at 700  > STARTING\n"
                "  100 hint          > -\n"
-               "  700 tick          > send #1 CONTEND\n");
+               "  700 due           > send #1 CONTEND\n");
 }
 
 /* shows: C1 */
@@ -219,9 +219,9 @@ static void odd_grants_make_nobody_owner(void **state)
                "    0 start           > STARTING; send #1 CONTEND\n"
                "    3 #1 granted 0    > answered; RUNNING\n"
                "      next 15800..17000\n"
-               "17000 tick            > send #2 CONTEND\n"
+               "17000 due             > send #2 CONTEND\n"
                "17001 #2 granted 7    > owns 7 until 31838; call acquired\n"
-               "21999 tick            > send #3 RENEW 7\n"
+               "21999 due             > send #3 RENEW 7\n"
                "22000 #3 lost         > lost EVICTED; owns nothing; call released EVICTED; "
                "send #4 RELEASE 7\n"
                "22001 #4 released     > given back; send #5 CONTEND\n"
@@ -240,11 +240,11 @@ static void store_may_lose_its_memory(void **state)
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start            > STARTING; send #1 CONTEND\n"
                "    3 #1 granted 900   > owns 900 until 14838; RUNNING; call acquired\n"
-               " 5000 tick             > send #2 RENEW 900\n"
+               " 5000 due              > send #2 RENEW 900\n"
                " 5001 #2 lost          > lost EVICTED; owns nothing; call released EVICTED; "
                "send #3 RELEASE 900\n"
                " 5002 #3 lost          > was gone\n"
-               " 5052 tick             > send #4 CONTEND\n"
+               " 5052 due              > send #4 CONTEND\n"
                " 5053 #4 granted 1     > owns 1 until 19890; call acquired\n"
                "      is holding\n");
 }
@@ -275,23 +275,23 @@ static void observer_reads_and_never_contends(void **state)
     play(&m, "    0 start                     > STARTING; send #1 READ\n"
              "    4 #1 owner bob 6 for 9000   > answered; RUNNING\n"
              "      next 8212..8551\n"
-             " 8551 tick                      > send #2 READ\n"
+             " 8551 due                       > send #2 READ\n"
              " 8552 #2 owner bob 6 for 449    > answered\n"
              "      next 8960..8978\n"
-             " 8978 tick                      > send #3 READ\n"
+             " 8978 due                       > send #3 READ\n"
              " 8979 #3 owner bob 6 for 22     > answered\n"
              "      next 9000..10000\n"
-             "10000 tick                      > send #4 READ\n"
+             "10000 due                       > send #4 READ\n"
              "10001 #4 free                   > answered\n"
              "      next 20001..20001\n"
              "12000 hint                      > send #5 READ\n"
              "12001 #5 owner me 9 for 16000   > answered\n"
-             "29000 tick                      > send #6 READ\n"
+             "29000 due                       > send #6 READ\n"
              "29001 #6 fails STORE            > failed STORE\n"
              "      next 29051..29101\n"
-             "29101 tick                      > send #7 READ\n"
+             "29101 due                       > send #7 READ\n"
              "29102 stop                      > STOPPING\n"
-             "31101 tick                      > failed TIMEOUT; INITIAL\n"
+             "31101 due                       > failed TIMEOUT; INITIAL\n"
              "      is idle\n"
              "      next never\n");
 }

@@ -6,12 +6,12 @@
 #define LOST_BUT_NOT_RELEASED                                                        \
     "    0 start                     > STARTING; send #1 CONTEND\n"                  \
     "    3 #1 granted 7              > owns 7 until 14838; RUNNING; call acquired\n" \
-    "14838 tick                      > lost EXPIRED; owns nothing; "                 \
+    "14838 due                       > lost EXPIRED; owns nothing; "                 \
     "call released EXPIRED; send #2 RELEASE 7\n"                                     \
     "14839 #2 fails STORE            > failed STORE\n"                               \
-    "14889 tick                      > send #3 RELEASE 7\n"                          \
+    "14889 due                       > send #3 RELEASE 7\n"                          \
     "14890 #3 fails STORE            > failed STORE\n"                               \
-    "14990 tick                      > send #4 RELEASE 7\n"                          \
+    "14990 due                       > send #4 RELEASE 7\n"                          \
     "14991 #4 fails STORE            > failed STORE; send #5 CONTEND\n"
 
 static void tenure_is_renewed_for_ever(void **state)
@@ -20,12 +20,12 @@ static void tenure_is_renewed_for_ever(void **state)
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start          > STARTING; send #1 CONTEND\n"
                "    3 #1 granted 7   > owns 7 until 14838; RUNNING; call acquired\n"
-               " 4499 tick           > -\n"
-               " 5000 tick           > send #2 RENEW 7\n"
+               " 4499 due            > -\n"
+               " 5000 due            > send #2 RENEW 7\n"
                "      next 6250..6250\n"
                " 5400 #2 renewed     > owns 7 until 19838\n"
                "      next 9500..10000\n"
-               "10000 tick           > send #3 RENEW 7\n"
+               "10000 due            > send #3 RENEW 7\n"
                "10400 #3 renewed     > owns 7 until 24838\n");
 }
 
@@ -36,7 +36,7 @@ static void renewal_never_shortens_the_right_to_act(void **state)
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start                 > STARTING; send #1 CONTEND\n"
                "    3 #1 granted 7          > owns 7 until 14838; RUNNING; call acquired\n"
-               " 5000 tick                  > send #2 RENEW 7\n"
+               " 5000 due                   > send #2 RENEW 7\n"
                " 5001 #2 renewed for 1000   > -\n"
                "      next 6085..6250\n");
 }
@@ -48,10 +48,10 @@ static void renewals_do_not_go_round_in_a_circle(void **state)
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start                 > STARTING; send #1 CONTEND\n"
                "    0 #1 granted 7 for 3000 > owns 7 until 1968; RUNNING; call acquired\n"
-               "  718 tick                  > send #2 RENEW 7\n"
+               "  718 due                   > send #2 RENEW 7\n"
                "  718 #2 renewed for 2200   > -\n"
                "      next 743..768\n"
-               "  768 tick                  > send #3 RENEW 7\n"
+               "  768 due                   > send #3 RENEW 7\n"
                "  768 #3 renewed            > owns 7 until 15606\n"
                "      next 5268..5768\n");
 }
@@ -63,30 +63,30 @@ static void pauses_between_attempts_double(void **state)
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start            > STARTING; send #1 CONTEND\n"
                "    0 #1 granted 7     > owns 7 until 14838; RUNNING; call acquired\n"
-               " 5000 tick             > send #2 RENEW 7\n"
+               " 5000 due              > send #2 RENEW 7\n"
                " 5000 #2 fails STORE   > failed STORE\n"
                "      next 5025..5050\n"
-               " 5050 tick             > send #3 RENEW 7\n"
+               " 5050 due              > send #3 RENEW 7\n"
                " 5050 #3 fails STORE   > failed STORE\n"
                "      next 5100..5150\n"
-               " 5150 tick             > send #4 RENEW 7\n"
-               " 6400 tick             > failed TIMEOUT\n"
+               " 5150 due              > send #4 RENEW 7\n"
+               " 6400 due              > failed TIMEOUT\n"
                "      next 6500..6600\n"
-               " 6600 tick             > send #5 RENEW 7\n"
+               " 6600 due              > send #5 RENEW 7\n"
                " 6600 #5 fails STORE   > failed STORE\n"
                "      next 6800..7000\n"
-               " 7000 tick             > send #6 RENEW 7\n"
+               " 7000 due              > send #6 RENEW 7\n"
                " 7000 #6 fails STORE   > failed STORE\n"
                "      next 7400..7800\n"
-               " 7800 tick             > send #7 RENEW 7\n"
+               " 7800 due              > send #7 RENEW 7\n"
                " 7800 #7 fails STORE   > failed STORE\n"
                "      next 8300..8800\n"
-               " 8800 tick             > send #8 RENEW 7\n"
+               " 8800 due              > send #8 RENEW 7\n"
                " 8800 #8 fails STORE   > failed STORE\n"
                "      next 9300..9800\n"
-               " 9800 tick             > send #9 RENEW 7\n"
+               " 9800 due              > send #9 RENEW 7\n"
                " 9900 #9 renewed       > owns 7 until 24638\n"
-               "14800 tick             > send #10 RENEW 7\n"
+               "14800 due              > send #10 RENEW 7\n"
                "14800 #10 fails STORE  > failed STORE\n"
                "      next 14825..14850\n");
 }
@@ -99,9 +99,9 @@ static void late_answer_counts_from_its_own_request(void **state)
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start          > STARTING; send #1 CONTEND\n"
                "    3 #1 granted 7   > owns 7 until 14838; RUNNING; call acquired\n"
-               " 5000 tick           > send #2 RENEW 7\n"
-               " 6250 tick           > failed TIMEOUT\n"
-               " 6300 tick           > send #3 RENEW 7\n"
+               " 5000 due            > send #2 RENEW 7\n"
+               " 6250 due            > failed TIMEOUT\n"
+               " 6300 due            > send #3 RENEW 7\n"
                " 6301 #2 renewed     > owns 7 until 19838\n"
                "      next 7550..7550\n"
                " 6302 #3 renewed     > owns 7 until 21138\n"
@@ -117,19 +117,19 @@ static void late_answer_ends_the_pause(void **state)
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start          > STARTING; send #1 CONTEND\n"
                "    3 #1 granted 7   > owns 7 until 14838; RUNNING; call acquired\n"
-               " 5000 tick             > send #2 RENEW 7\n"
-               " 6250 tick             > failed TIMEOUT\n"
+               " 5000 due              > send #2 RENEW 7\n"
+               " 6250 due              > failed TIMEOUT\n"
                " 6260 #2 renewed       > owns 7 until 19838\n"
                "      next 9500..10000\n"
                " 6261 #2 fails STORE   > -\n"
-               "10000 tick             > send #3 RENEW 7\n"
-               "11250 tick             > failed TIMEOUT\n"
-               "11300 tick             > send #4 RENEW 7\n"
-               "12550 tick             > failed TIMEOUT\n"
-               "12650 tick             > send #5 RENEW 7\n"
-               "13900 tick             > failed TIMEOUT\n"
-               "14100 tick             > send #6 RENEW 7\n"
-               "15350 tick             > failed TIMEOUT\n"
+               "10000 due              > send #3 RENEW 7\n"
+               "11250 due              > failed TIMEOUT\n"
+               "11300 due              > send #4 RENEW 7\n"
+               "12550 due              > failed TIMEOUT\n"
+               "12650 due              > send #5 RENEW 7\n"
+               "13900 due              > failed TIMEOUT\n"
+               "14100 due              > send #6 RENEW 7\n"
+               "15350 due              > failed TIMEOUT\n"
                "15400 #3 renewed       > owns 7 until 24838; send #7 RENEW 7\n");
 }
 
@@ -140,10 +140,10 @@ static void tenure_ends_here_before_the_store_can_give_it_away(void **state)
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start          > STARTING; send #1 CONTEND\n"
                "    3 #1 granted 7   > owns 7 until 14838; RUNNING; call acquired\n"
-               "13800 tick           > send #2 RENEW 7\n"
+               "13800 due            > send #2 RENEW 7\n"
                "      next 14838..14838\n"
-               "14837 tick           > -\n"
-               "14838 tick           > lost EXPIRED; owns nothing; call released EXPIRED; "
+               "14837 due            > -\n"
+               "14838 due            > lost EXPIRED; owns nothing; call released EXPIRED; "
                "send #3 RELEASE 7\n"
                "      is returning\n");
 }
@@ -158,7 +158,7 @@ static void deadline_counts_even_before_a_good_answer(void **state)
                "    0 start          > STARTING; send #1 CONTEND\n"
                "    3 #1 granted 7   > owns 7 until 14838; RUNNING; call acquired\n"
                "    4 done           > -\n"
-               " 5000 tick           > send #2 RENEW 7\n"
+               " 5000 due            > send #2 RENEW 7\n"
                "14838 #2 renewed     > lost EXPIRED; owns nothing; call released EXPIRED\n"
                "      is ended\n"
                "      next never\n"
@@ -193,7 +193,7 @@ static void store_can_end_a_tenure(void **state)
                "    0 start          > STARTING; send #1 CONTEND\n"
                "    3 #1 granted 7   > owns 7 until 14838; RUNNING; call acquired\n"
                "    4 done           > -\n"
-               " 5000 tick           > send #2 RENEW 7\n"
+               " 5000 due            > send #2 RENEW 7\n"
                " 5001 #2 lost        > lost EVICTED; owns nothing; call released EVICTED\n"
                "      is ended\n"
                "      next never\n"
@@ -201,7 +201,7 @@ static void store_can_end_a_tenure(void **state)
                " 5200 hint           > -\n"
                " 9000 done           > send #3 RELEASE 7\n"
                " 9001 #3 lost        > was gone\n"
-               " 9051 tick           > send #4 CONTEND\n");
+               " 9051 due            > send #4 CONTEND\n");
 }
 
 /* A late answer says that the store gave us a later tenure: then this one must be over there. The
@@ -211,8 +211,8 @@ static void grant_while_holding_means_eviction(void **state)
     (void)state;
     tell_story(HANDLE_CONTENDER, 0,
                "    0 start            > STARTING; send #1 CONTEND\n"
-               " 2000 tick             > failed TIMEOUT\n"
-               " 2100 tick             > send #2 CONTEND\n"
+               " 2000 due              > failed TIMEOUT\n"
+               " 2100 due              > send #2 CONTEND\n"
                " 2101 #2 granted 7     > owns 7 until 16938; RUNNING; call acquired\n"
                " 2102 done             > -\n"
                " 2200 #1 granted 9     > lost EVICTED; owns nothing; call released EVICTED\n"
@@ -226,11 +226,11 @@ static void grant_after_the_end_waits_for_the_callback(void **state)
     (void)state;
     tell_story(HANDLE_CONTENDER, 0,
                "    0 start            > STARTING; send #1 CONTEND\n"
-               " 2000 tick             > failed TIMEOUT\n"
-               " 2100 tick             > send #2 CONTEND\n"
+               " 2000 due              > failed TIMEOUT\n"
+               " 2100 due              > send #2 CONTEND\n"
                " 2101 #2 granted 7     > owns 7 until 16938; RUNNING; call acquired\n"
                " 2102 done             > -\n"
-               "16938 tick             > lost EXPIRED; owns nothing; call released EXPIRED\n"
+               "16938 due              > lost EXPIRED; owns nothing; call released EXPIRED\n"
                "17000 #1 granted 9     > -\n"
                "17100 done             > send #3 RELEASE 9\n"
                "17101 #3 released      > given back; send #4 CONTEND\n");
@@ -242,8 +242,8 @@ static void answers_about_an_earlier_tenure_change_nothing(void **state)
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start          > STARTING; send #1 CONTEND\n"
                "    3 #1 granted 7   > owns 7 until 14838; RUNNING; call acquired\n"
-               " 5000 tick             > send #2 RENEW 7\n"
-               "14838 tick             > lost EXPIRED; owns nothing; call released EXPIRED; "
+               " 5000 due              > send #2 RENEW 7\n"
+               "14838 due              > lost EXPIRED; owns nothing; call released EXPIRED; "
                "send #3 RELEASE 7\n"
                "14840 #2 lost          > -\n"
                "14841 #3 released      > given back; send #4 CONTEND\n"

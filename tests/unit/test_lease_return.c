@@ -38,11 +38,11 @@ static void release_is_tried_three_times(void **state)
     tell_story(HANDLE_CONTENDER, PROMPT,
                WON_AND_STOPPED " 1002 #2 fails STORE    > failed STORE\n"
                                "      next 1027..1052\n"
-                               " 1052 tick              > send #3 RELEASE 7\n"
-                               " 3052 tick              > failed TIMEOUT\n"
+                               " 1052 due               > send #3 RELEASE 7\n"
+                               " 3052 due               > failed TIMEOUT\n"
                                "      next 3102..3152\n"
-                               " 3152 tick              > send #4 RELEASE 7\n"
-                               " 5152 tick              > failed TIMEOUT; INITIAL\n"
+                               " 3152 due               > send #4 RELEASE 7\n"
+                               " 5152 due               > failed TIMEOUT; INITIAL\n"
                                "      is idle\n"
                                "      next never\n");
 }
@@ -51,8 +51,8 @@ static void late_answer_to_a_release_is_good_enough(void **state)
 {
     (void)state;
     tell_story(HANDLE_CONTENDER, PROMPT,
-               WON_AND_STOPPED " 3000 tick              > failed TIMEOUT\n"
-                               " 3050 tick              > send #3 RELEASE 7\n"
+               WON_AND_STOPPED " 3000 due               > failed TIMEOUT\n"
+                               " 3050 due               > send #3 RELEASE 7\n"
                                " 3051 #2 fails STORE    > -\n"
                                "      next 5050..5050\n"
                                " 3052 #2 released       > given back; INITIAL\n"
@@ -66,8 +66,8 @@ static void later_tenure_is_given_back_too(void **state)
     (void)state;
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start                > STARTING; send #1 CONTEND\n"
-               " 2000 tick                 > failed TIMEOUT\n"
-               " 2100 tick                 > send #2 CONTEND\n"
+               " 2000 due                  > failed TIMEOUT\n"
+               " 2100 due                  > send #2 CONTEND\n"
                " 2101 stop                 > STOPPING\n"
                " 2102 #2 granted 7         > send #3 RELEASE 7\n"
                " 2103 #1 granted 9         > -\n"
@@ -82,8 +82,8 @@ static void later_tenure_ends_the_pause_between_releases(void **state)
     (void)state;
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start                > STARTING; send #1 CONTEND\n"
-               " 2000 tick                 > failed TIMEOUT\n"
-               " 2100 tick                 > send #2 CONTEND\n"
+               " 2000 due                  > failed TIMEOUT\n"
+               " 2100 due                  > send #2 CONTEND\n"
                " 2101 stop                 > STOPPING\n"
                " 2102 #2 granted 7         > send #3 RELEASE 7\n"
                " 2103 #3 fails STORE       > failed STORE\n"
@@ -111,7 +111,7 @@ static void grant_out_of_the_blue_is_given_back(void **state)
     tell_story(HANDLE_CONTENDER, PROMPT | CHOSEN_ID,
                "    0 start          > STARTING; send #1 CONTEND\n"
                "    1 stop           > STOPPING\n"
-               " 2000 tick           > failed TIMEOUT; INITIAL\n"
+               " 2000 due            > failed TIMEOUT; INITIAL\n"
                "      is idle\n"
                " 9000 #1 granted 7   > send #2 RELEASE 7\n"
                "      is returning\n"
@@ -138,7 +138,7 @@ static void unknown_outcome_is_looked_up_after_stop(void **state)
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start                     > STARTING; send #1 CONTEND\n"
                "    1 stop                      > STOPPING\n"
-               " 2000 tick                      > failed TIMEOUT; send #2 LEAVE\n"
+               " 2000 due                       > failed TIMEOUT; send #2 LEAVE\n"
                "      is returning\n"
                "      next 4000..4000\n"
                " 2001 #2 owner me 7 for 14000   > send #3 RELEASE 7\n"
@@ -153,7 +153,7 @@ static void unknown_outcome_is_looked_up_after_stop(void **state)
                "    0 start                     > STARTING; send #1 CONTEND\n"
                "    5 #1 fails STORE            > failed STORE\n"
                "    6 stop                      > STOPPING; send #2 LEAVE\n"
-               " 2006 tick                      > failed TIMEOUT; INITIAL\n"
+               " 2006 due                       > failed TIMEOUT; INITIAL\n"
                "      is idle\n");
 }
 
@@ -174,7 +174,7 @@ static void known_outcome_is_not_looked_up(void **state)
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start            > STARTING; send #1 CONTEND\n"
                "    5 #1 fails STORE   > failed STORE\n"
-               "  105 tick             > send #2 CONTEND\n"
+               "  105 due              > send #2 CONTEND\n"
                "  106 #2 owner bob 6 for 9000   > answered; RUNNING\n"
                "  107 stop             > INITIAL\n"
                "      is idle\n");
@@ -195,12 +195,12 @@ static void grant_during_the_leave_is_given_back(void **state)
         machine_init(&m, HANDLE_CONTENDER, PROMPT, 30000);
         play(&m, "    0 start                     > STARTING; send #1 CONTEND\n"
                  "    1 stop                      > STOPPING\n"
-                 " 2000 tick                      > failed TIMEOUT; send #2 LEAVE\n"
+                 " 2000 due                       > failed TIMEOUT; send #2 LEAVE\n"
                  " 2001 #1 granted 7              > -\n"
                  "      next 4000..4000\n");
         play(&m, answers[i]);
         if (m.sent_last == 2)
-            play(&m, " 2052 tick                      > send #3 RELEASE 7\n");
+            play(&m, " 2052 due                       > send #3 RELEASE 7\n");
         play(&m, " 2100 #3 released               > given back; INITIAL\n"
                  "      is idle\n");
     }
@@ -211,7 +211,7 @@ static void spent_token_found_by_the_leave_is_given_back(void **state)
 {
     (void)state;
     tell_story(HANDLE_CONTENDER, PROMPT,
-               WON " 5000 tick                     > send #2 RENEW 7\n"
+               WON " 5000 due                      > send #2 RENEW 7\n"
                    " 5001 #2 lost                  > lost EVICTED; owns nothing; "
                    "call released EVICTED; send #3 RELEASE 7\n"
                    " 5002 #3 released              > given back; send #4 CONTEND\n"
@@ -289,8 +289,8 @@ static void overtaken_request_is_looked_up(void **state)
     (void)state;
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start             > STARTING; send #1 CONTEND\n"
-               " 2000 tick              > failed TIMEOUT\n"
-               " 2100 tick              > send #2 CONTEND\n"
+               " 2000 due               > failed TIMEOUT\n"
+               " 2100 due               > send #2 CONTEND\n"
                " 2101 stop              > STOPPING\n"
                " 2102 #1 granted 7      > send #3 RELEASE 7\n"
                " 2103 #3 released       > given back; send #4 LEAVE\n"

@@ -69,7 +69,7 @@ class Event(Structure):
     _fields_ = [("kind", c_int), ("code", c_int32), ("reason", c_int), ("reserved32", c_uint32),
                 ("name", c_char_p), ("mutex", c_char_p), ("id", c_char_p), ("token", c_uint64),
                 ("began_us", c_int64), ("duration_us", c_int64), ("dropped", c_uint64),
-                ("reserved", c_uint64 * 4)]
+                ("text", c_char_p), ("until", c_int64), ("reserved", c_uint64 * 2)]
 
 
 # Every callback gets `data` first, here always a number: see _callbacks.py.
@@ -88,7 +88,8 @@ class Options(Structure):
     _fields_ = [("size", c_size_t), ("ttl_ms", c_int64), ("transition_ms", c_int64),
                 ("connect_timeout_ms", c_int64), ("command_timeout_ms", c_int64), ("drift_ppm", c_int64),
                 ("executor", c_void_p), ("log", LineFn), ("log_data", c_void_p), ("flags", c_uint32),
-                ("reserved32", c_uint32), ("trace", EventFn), ("trace_data", c_void_p), ("labels", c_char_p)]
+                ("reserved32", c_uint32), ("trace", EventFn), ("trace_data", c_void_p), ("labels", c_char_p),
+                ("trace_kinds", c_uint64)]
 
 
 class HandleOptions(Structure):
@@ -126,6 +127,7 @@ _P, _S, _MS = c_void_p, c_char_p, c_int64
 FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "strerror": (_S, c_int),
     "error_text": (_S,),
+    "error_cause": (_S,),
     "owner_is": (c_bool, POINTER(Owner), _S),
     "owner_exists": (c_bool, POINTER(Owner), _MS),
     "owner_in_ttl": (c_bool, POINTER(Owner), _MS),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, List
 from . import _c, _callbacks
 from ._c import lib
 from ._errors import Deadlock, Error, StateError, Timeout, check, last_error
-from ._values import (Duration, Entry, Event, Finding, HandleMetrics, Level, Metrics, Note, Owner, decode, encode, entry_of,
+from ._values import (Duration, Entry, Event, EventKind, Finding, HandleMetrics, Level, Metrics, Note, Owner, decode, encode, entry_of,
                       handle_metrics_of, metrics_of, milliseconds, note_of, option_ms, owner_of, timeout_ms)
 
 if TYPE_CHECKING:
@@ -160,6 +160,7 @@ class Client:
                  connect_timeout: Duration | None = None, command_timeout: Duration | None = None,
                  drift: float | None = None, log: logging.Logger | None = _callbacks.logger,
                  trace: Callable[[Event], object] | None = None, labels: Mapping[str, str] | None = None,
+                 trace_kinds: "Iterable[EventKind]" = (),
                  _flags: int = 0) -> None:
         options, keys = _c.init(_c.Options), []
         options.ttl_ms, options.transition_ms = option_ms(ttl), option_ms(transition)
@@ -167,6 +168,8 @@ class Client:
         options.command_timeout_ms = option_ms(command_timeout)
         options.drift_ppm = _c.DEFAULT if drift is None else round(drift * 1_000_000)
         options.flags = _flags
+        for kind in trace_kinds:
+            options.trace_kinds |= 1 << kind
         options.labels = encode(labels_text(labels)) if labels else None
         if log is not None:
             options.log, options.log_data = _callbacks.log, _callbacks.register(log)

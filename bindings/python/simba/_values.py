@@ -48,6 +48,12 @@ class EventKind(enum.IntEnum):
     ENDED = 2
     CALLBACK = 3
     RUN = 4
+    FAILING = 5
+    WORKS = 6
+    NOT_YET = 7
+    REACHED = 8
+    NOTE_FAILED = 9
+    NOTE_PUBLISHED = 10
 
 
 def milliseconds(value: Duration) -> int:
@@ -171,6 +177,8 @@ class Event:
     began: float
     duration: float
     dropped: int
+    text: str = ""
+    until: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -249,7 +257,8 @@ def entry_of(c: _c.Entry) -> Entry:
 
 def event_of(c: _c.Event) -> Event:
     return Event(EventKind(c.kind), c.code, Reason(c.reason), decode(c.name), decode(c.mutex), decode(c.id),
-                 c.token, c.began_us / 1e6, c.duration_us / 1e6, c.dropped)
+                 c.token, c.began_us / 1e6, c.duration_us / 1e6, c.dropped, decode(c.text),
+                 c.until / 1000 if c.until else None)
 
 
 def histogram_of(c: _c.Histogram) -> Histogram:

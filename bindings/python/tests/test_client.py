@@ -55,6 +55,17 @@ def test_trace_and_prometheus(url, name):
     assert abs(exchange.began - simba.now()) < SECONDS
 
 
+def test_trace_of_some_kinds(url, name):
+    events = []
+    kinds = simba.EventKind.ENDED, simba.EventKind.REACHED
+    with simba.open(url, trace=events.append, trace_kinds=kinds) as s:
+        with s.lock(name):
+            pass
+        eventually(lambda: len(events) == 2)
+    assert sorted(e.kind for e in events) == sorted(kinds)
+    assert {(e.text, e.until) for e in events} == {("", None)}
+
+
 def test_dropped_client_is_closed(url, name):
     with pytest.warns(ResourceWarning, match="dropped"):
         lock = simba.open(url).lock(name)

@@ -7,22 +7,27 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fork.h"
 #include "base/rng.h"
 #include "core/url.h"
-#include "runtime/fault.h"
+#include "runtime/error.h"
 #include "runtime/options.h"
-#include "runtime/process.h"
 
-/* The list of spaces is on the page that a forked child finds empty: it has a store of its own, and
- * no client of its parent's. */
-static pthread_mutex_t *spaces_lock(void)
+/* A forked child finds none: it has a store of its own, and no client of its parent's. NULL: out of
+ * memory when the library was loaded. */
+static struct {
+    pthread_mutex_t lock;
+    struct space *first;
+} * spaces;
+
+__attribute__((constructor)) static void take_room(void)
 {
-    return &process_wiped->lock;
+    spaces = fork_wiped(sizeof *spaces);
 }
 
 static struct space *find_locked(const char *name)
 {
-    struct space *s = process_wiped->memory_spaces;
+    struct space *s = spaces->first;
     while (s != NULL && strcmp(s->name, name) != 0)
         s = s->next;
     return s;
@@ -40,14 +45,14 @@ static struct space *make_locked(const char *name)
     snprintf(s->name, sizeof s->name, "%s", name);
     s->faults = (struct simba_memory_faults)SIMBA_MEMORY_FAULTS_INIT;
     pthread_mutex_init(&s->lock, NULL);
-    s->next = process_wiped->memory_spaces;
-    process_wiped->memory_spaces = s;
+    s->next = spaces->first;
+    spaces->first = s;
     return s;
 }
 
 struct space *space_enter(const char *name, struct memory *member)
 {
-    pthread_mutex_lock(spaces_lock());
+    pthread_mutex_lock(&spaces->lock);
     struct space *s = find_locked(name);
     if (s == NULL)
         s = make_locked(name);
@@ -58,7 +63,7 @@ struct space *space_enter(const char *name, struct memory *member)
         s->members = member;
         pthread_mutex_unlock(&s->lock);
     }
-    pthread_mutex_unlock(spaces_lock());
+    pthread_mutex_unlock(&spaces->lock);
     return s;
 }
 
@@ -71,9 +76,9 @@ static void free_record(struct hash_node *node)
 
 static void free_space(struct space *s)
 {
-    struct space *before = process_wiped->memory_spaces;
+    struct space *before = spaces->first;
     if (before == s) {
-        process_wiped->memory_spaces = s->next;
+        spaces->first = s->next;
     } else {
         while (before->next != s)
             before = before->next;
@@ -88,7 +93,7 @@ static void free_space(struct space *s)
 void space_leave(struct memory *member)
 {
     struct space *s = member->space;
-    pthread_mutex_lock(spaces_lock());
+    pthread_mutex_lock(&spaces->lock);
     pthread_mutex_lock(&s->lock);
     struct memory **at = &s->members;
     while (*at != member)
@@ -97,7 +102,7 @@ void space_leave(struct memory *member)
     pthread_mutex_unlock(&s->lock);
     if (--s->clients == 0)
         free_space(s);
-    pthread_mutex_unlock(spaces_lock());
+    pthread_mutex_unlock(&spaces->lock);
 }
 
 bool space_chance(struct space *s, unsigned percent)
@@ -319,21 +324,21 @@ static struct space *open_for_test(const char *url)
 {
     static const char scheme[] = "memory:";
     if (url == NULL || strncmp(url, scheme, sizeof scheme - 1) != 0) {
-        fault(SIMBA_EINVAL, "not a memory: URL");
+        error_say(SIMBA_EINVAL, "not a memory: URL");
         return NULL;
     }
-    if (process_wiped == NULL) {
-        fault(SIMBA_ELIMIT, "out of memory when the library was loaded");
+    if (spaces == NULL) {
+        error_say(SIMBA_ELIMIT, "out of memory when the library was loaded");
         return NULL;
     }
     char name[SIMBA_MUTEX_MAX + 1];
     size_t length = strcspn(url + sizeof scheme - 1, "?");
     snprintf(name, sizeof name, "%.*s", (int)length, url + sizeof scheme - 1);
-    pthread_mutex_lock(spaces_lock());
+    pthread_mutex_lock(&spaces->lock);
     struct space *s = find_locked(name);
     if (s == NULL) {
-        pthread_mutex_unlock(spaces_lock());
-        fault(SIMBA_EINVAL, "no client of memory:%s is open in this process", name);
+        pthread_mutex_unlock(&spaces->lock);
+        error_say(SIMBA_EINVAL, "no client of memory:%s is open in this process", name);
         return NULL;
     }
     pthread_mutex_lock(&s->lock);
@@ -343,14 +348,14 @@ static struct space *open_for_test(const char *url)
 static void close_for_test(struct space *s)
 {
     pthread_mutex_unlock(&s->lock);
-    pthread_mutex_unlock(spaces_lock());
+    pthread_mutex_unlock(&spaces->lock);
 }
 
 int simba_memory_set_faults(const char *url, const struct simba_memory_faults *faults)
 {
     struct simba_memory_faults taken;
     if (faults == NULL)
-        return fault(SIMBA_EINVAL, "simba_memory_set_faults needs faults");
+        return error_say(SIMBA_EINVAL, "simba_memory_set_faults needs faults");
     int rc = options_take(&options_of_faults, faults, &taken);
     if (rc < 0)
         return rc;

@@ -14,8 +14,8 @@
 #include "backend/sqlite/database.h"
 #include "backend/sqlite/inspect.h"
 #include "backend/sqlite/watcher.h"
+#include "base/fork.h"
 #include "base/time.h"
-#include "runtime/process.h"
 
 #define POLL_MS 500       /* how soon one who waits notices that an owner was killed */
 #define POLL_IDLE_MS 5000 /* how soon one who does not notices that the database was replaced */
@@ -349,7 +349,7 @@ static void close_sqlite(void *store)
 static bool is_usable_here(void)
 {
     static _Atomic uint32_t used_by;
-    uint32_t nobody = 0, here = process_generation();
+    uint32_t nobody = 0, here = fork_generation();
     return atomic_compare_exchange_strong(&used_by, &nobody, here) || nobody == here;
 }
 

@@ -116,7 +116,7 @@ static void stop(struct world *w, struct node *n, int64_t length)
 
 static void resign(struct world *w, struct node *n, int64_t length)
 {
-    must(w, node_owns(w, n) && n->note == HANDLE_TICK);
+    must(w, node_owns(w, n) && n->note == HANDLE_EXPIRE);
     if (!w->failed)
         user_resign(w, n, length);
 }
