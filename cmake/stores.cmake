@@ -1,6 +1,8 @@
 # stores.cmake: the stores that are not part of every build. For each there is a list of what it needs,
 # its objects, and a module made of them, unless it is built in.
 
+include(cmake/statements.cmake)
+
 # ---- redis ---------------------------------------------------------------------------------------
 
 if("redis" IN_LIST SIMBA_STORES)
@@ -46,6 +48,7 @@ if("mysql" IN_LIST SIMBA_STORES)
     set(mysql_static_flags ${MARIADB_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS})
     set(mysql_schemes mysql mariadb)
     set(mysql_frame sql) # another folder that it is built on
+    set(mysql_tables fenced versioned) # kinds of tables that its statements are made for
 endif()
 
 if("postgres" IN_LIST SIMBA_STORES)
@@ -60,6 +63,7 @@ if("postgres" IN_LIST SIMBA_STORES)
     set(postgres_static_flags ${POSTGRES_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS})
     set(postgres_schemes postgres postgresql)
     set(postgres_frame sql)
+    set(postgres_tables marked fenced versioned)
 endif()
 
 # ---- all of them ---------------------------------------------------------------------------------
@@ -108,10 +112,14 @@ macro(store_objects objects_list needs_list)
             redis_scripts()
         endif()
         file(GLOB scripts CONFIGURE_DEPENDS src/backend/${store}/*.sql)
+        list(FILTER scripts EXCLUDE REGEX "/statements\\.sql$")
         foreach(script IN LISTS scripts)
             cmake_path(GET script STEM stem)
             embed(${script} ${stem}_sql ${generated}/backend/${store}/${stem}_sql.h)
         endforeach()
+        if(${store}_tables)
+            embed_statements(${store} ${${store}_tables})
+        endif()
         set(frame "${${store}_frame}")
         if(frame AND NOT TARGET simba_${frame}_objects)
             file(GLOB frame_sources CONFIGURE_DEPENDS src/backend/${frame}/*.c)

@@ -34,7 +34,7 @@ static const struct {
     {ER_LOCK_WAIT_TIMEOUT, SQL_LOCKED, SIMBA_ESTORE, ""},
     {ER_LOCK_DEADLOCK, SQL_RETRY, SIMBA_ESTORE, ""},
     {ER_CHECKREAD, SQL_RETRY, SIMBA_ESTORE, ""},
-    {ER_SUBQUERY_NO_1_ROW, SQL_BROKEN, SIMBA_ESTORE, /* STILL_OLD in statements.c */
+    {ER_SUBQUERY_NO_1_ROW, SQL_BROKEN, SIMBA_ESTORE, /* still_without_tokens in statements.sql */
      ": the table has a new column for tokens, trying again with it"},
     {ER_NO_SUCH_TABLE, SQL_BROKEN, SIMBA_ESCHEMA, ""}, /* the next connection looks at it anew */
     {ER_BAD_FIELD_ERROR, SQL_BROKEN, SIMBA_ESCHEMA, ""},
@@ -90,7 +90,7 @@ static bool set_session(struct mysql_connection *l, const struct mysql_config *c
     if (!run(
             l,
             "SET SESSION autocommit=1,time_zone='+00:00',sql_mode='STRICT_ALL_TABLES',"
-            "innodb_lock_wait_timeout=1,lock_wait_timeout=1,@g=0")) /* @g: see statements.c; it must be there */
+            "innodb_lock_wait_timeout=1,lock_wait_timeout=1,@g=0")) /* @g: see statements.sql; it must be there */
         return false;
     /* Without gaps that others wait for, unless the binary log forbids it. */
     if (!run(l, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"))
@@ -109,7 +109,7 @@ static bool prepare(struct mysql_connection *l)
     for (int i = 0; i < OFTEN && ok; i++) {
         struct mysql_prepared *p = &l->often[i];
         sql_statement_reset(&t);
-        if (!mysql_statements_often(&t, &l->dialect, (enum mysql_often)i, p->parameters))
+        if (!mysql_statements_often(&t, &l->table, (enum mysql_often)i, p))
             continue;
         p->statement = mysql_stmt_init(&l->mysql);
         ok = p->statement != NULL &&
@@ -205,9 +205,9 @@ bool mysql_connection_open(const void *config, struct sql_session *out, int *cod
     if (rc == 0)
         rc = mysql_inspect_table(l, c, why);
     if (rc == 0) {
-        l->dialect.timed = mariadb_connection(&l->mysql);
-        l->dialect.returning =
-            c->returning && l->dialect.timed && mysql_get_server_version(&l->mysql) >= 100500;
+        l->table.timed = mariadb_connection(&l->mysql);
+        l->table.returning =
+            c->returning && l->table.timed && mysql_get_server_version(&l->mysql) >= 100500;
         l->reads_first = true;
         bool may_write = l->inspection.missing[0] == '\0' && !l->inspection.read_only;
         rc = !may_write || prepare(l) ? 0 : -1;
@@ -215,7 +215,7 @@ bool mysql_connection_open(const void *config, struct sql_session *out, int *cod
     if (rc == 0) {
         *out = (struct sql_session){.handle = l,
                                     .fd = (int)mysql_get_socket(&l->mysql),
-                                    .one_by_one = !l->dialect.returning,
+                                    .one_by_one = !l->table.returning,
                                     .passes = true,
                                     .makes_tables = c->create != SQL_CREATE_NEVER,
                                     .inspection = &l->inspection};

@@ -294,7 +294,7 @@ int mysql_inspect_table(struct mysql_connection *l, const struct mysql_config *c
             return -1;
     }
     int rc = c->create == SQL_CREATE_UPGRADE ? make_notes(l, why) : 0;
-    l->dialect.fences = l->inspection.fences;
+    l->table.fences = l->inspection.fences;
     if (!l->inspection.keeps_notes)
         l->inspection.grants[l->grants_length] = '\0'; /* there is nothing to grant yet */
     return rc;

@@ -1,5 +1,6 @@
 /* perform.c: a job as one statement, in the client library's way not to block: a call either
  * ends or says what it waits for. */
+#include <assert.h>
 #include <mysqld_error.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,27 +118,35 @@ static bool bind_all(struct mysql_connection *l, const struct mysql_prepared *p,
     l->ttl_ms = (uint64_t)q->ttl_ms;
     l->lease_ms = (uint64_t)(q->ttl_ms + q->transition_ms);
     sql_evicted_id(q->id, l->evicted);
-    for (size_t i = 0; p->parameters[i] != '\0'; i++) {
+    for (size_t i = 0; p->parameters[i] != SQL_VALUE_NONE; i++) {
         switch (p->parameters[i]) {
-        case 'm':
-        case 'M':
+        case SQL_VALUE_MUTEX:
+        case SQL_VALUE_MUTEX_BYTES:
+        case SQL_VALUE_MUTEXES:
             in[i] = bind_text(q->mutex);
             break;
-        case 'i':
-        case 'I':
+        case SQL_VALUE_ID:
+        case SQL_VALUE_ID_BYTES:
             in[i] = bind_text(q->id);
             break;
-        case 'E':
+        case SQL_VALUE_EVICTED_ID_BYTES:
             in[i] = bind_text(l->evicted);
             break;
-        case 'B':
+        case SQL_VALUE_BEFORE_ID_BYTES:
             in[i] = bind_text(before != NULL ? before->id : "");
             break;
+        case SQL_VALUE_TOKEN:
+            in[i] = bind_number(&l->token);
+            break;
+        case SQL_VALUE_BEFORE_TOKEN:
+            in[i] = bind_number(&l->token_before);
+            break;
+        case SQL_VALUE_TTL:
+            in[i] = bind_number(&l->ttl_ms);
+            break;
         default:
-            in[i] = bind_number(p->parameters[i] == 't'   ? &l->token
-                                : p->parameters[i] == 'T' ? &l->token_before
-                                : p->parameters[i] == 'l' ? &l->ttl_ms
-                                                          : &l->lease_ms);
+            assert(p->parameters[i] == SQL_VALUE_LEASE);
+            in[i] = bind_number(&l->lease_ms);
         }
     }
     return mysql_stmt_bind_param(p->statement, in) == 0;
@@ -247,11 +256,11 @@ static int contend(struct sql *s, struct mysql_connection *l, struct sql_job *jo
         return execute(l, p, error);
     sql_statement_reset(&s->statement);
     if (makes)
-        mysql_statements_make(&s->statement, &l->dialect, job);
+        mysql_statements_make(&s->statement, &l->table, job);
     else if (takes)
-        mysql_statements_for(&s->statement, &l->dialect, job);
+        mysql_statements_for(&s->statement, &l->table, job);
     else
-        mysql_statements_read(&s->statement, &l->dialect, job);
+        mysql_statements_read(&s->statement, &l->table, job);
     return query(s, l, error);
 }
 
@@ -356,7 +365,7 @@ int mysql_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum s
         wait = execute(l, p, &error);
         return run(s, l, job, wait, error, end);
     }
-    mysql_statements_for(&s->statement, &l->dialect, job);
+    mysql_statements_for(&s->statement, &l->table, job);
     wait = query(s, l, &error);
     return run(s, l, job, wait, error, end);
 }

@@ -22,7 +22,7 @@ static const struct failure failures[] = {
     {"40P01", SQL_RETRY, SIMBA_ESTORE, ""},
     {"40001", SQL_RETRY, SIMBA_ESTORE, ""},
     {"25006", SQL_BROKEN, SIMBA_ESTORE, "; this server cannot be written to, use the primary"},
-    {"21000", SQL_BROKEN, SIMBA_ESTORE, /* STILL_OLD in statements.c */
+    {"21000", SQL_BROKEN, SIMBA_ESTORE, /* and_still_without_tokens in statements.sql */
      ": the table has a new column for tokens, trying again with it"},
     {"0A000", SQL_BROKEN, SIMBA_ESTORE, /* a cached plan, of a table that was upgraded */
      ": the table has changed, trying again"},

@@ -269,7 +269,7 @@ static bool make_notes(struct postgres_connecting *d)
 {
     struct postgres_connection *l = d->connection;
     bool is_init = d->config->create == SQL_CREATE_UPGRADE;
-    int make = postgres_statements_of_job(&(struct sql_job){.op = SQL_MAKE_NOTES});
+    enum statement_name make = postgres_statements_of_job(&(struct sql_job){.op = SQL_MAKE_NOTES});
     if ((!is_init && !d->made_table) || l->inspection.keeps_notes || l->inspection.read_only)
         return true;
     bool made = run_script(d, l->statement[make].bytes);

@@ -1,4 +1,5 @@
 /* perform.c: a job as one statement with parameters, in libpq's way not to block. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,43 +24,45 @@ static void put_quoted(struct statement *t, const char *value)
     sql_statement_put(t, "\"");
 }
 
-static void put_field(struct statement *t, const struct sql_item *item, char field, bool quoted)
+static void put_value(struct statement *t, const struct sql_item *item, enum sql_value what,
+                      bool quoted)
 {
     const struct simba_request *q = item->request;
     char id[SIMBA_ID_MAX + 1];
     const char *value = id;
-    switch (field) {
-    case 'k':
+    switch (what) {
+    case SQL_VALUE_TOKEN:
         sql_statement_number(t, q->token);
         return;
-    case 't':
+    case SQL_VALUE_BEFORE_TOKEN:
         sql_statement_number(t, item->release->token);
         return;
-    case 'l':
+    case SQL_VALUE_TTL:
         sql_statement_number(t, (uint64_t)q->ttl_ms);
         return;
-    case 'a':
+    case SQL_VALUE_LEASE:
         sql_statement_number(t, (uint64_t)(q->ttl_ms + q->transition_ms));
         return;
-    case 's':
+    case SQL_VALUE_SERIAL:
         sql_statement_number(t, q->serial);
         return;
-    case 'x':
+    case SQL_VALUE_NOTE:
         value = q->note;
         break;
-    case 'i':
+    case SQL_VALUE_ID:
         value = q->id;
         break;
-    case 'f':
+    case SQL_VALUE_BEFORE_ID:
         value = item->release->id;
         break;
-    case 'e':
+    case SQL_VALUE_EVICTED_ID:
         sql_evicted_id(q->id, id);
         break;
-    case 'c':
+    case SQL_VALUE_CUT_ID:
         snprintf(id, sizeof id, "%.*s", (int)sql_cut_bytes(q->id), q->id);
         break;
     default:
+        assert(what == SQL_VALUE_MUTEX);
         value = item->mutex;
     }
     if (quoted)
@@ -68,21 +71,23 @@ static void put_field(struct statement *t, const struct sql_item *item, char fie
         sql_statement_put(t, value);
 }
 
-/* One after another, each with its NUL. */
-static void put_parameters(struct statement *t, const struct sql_job *job,
-                           const struct postgres_form *form)
+/* One after another, each with its NUL. Returns how many. */
+static int put_parameters(struct statement *t, const struct sql_job *job,
+                          const struct sql_text *text)
 {
-    for (const char *field = form->fields; *field != '\0'; field++) {
-        if (*field == 'o')
+    int n = 0;
+    for (; text->parameters[n] != SQL_VALUE_NONE; n++) {
+        if (text->parameters[n] == SQL_VALUE_OBSERVED_MS)
             sql_statement_number(t, SQL_OBSERVED_MS);
-        sql_statement_put(t, form->many ? "{" : "");
+        sql_statement_put(t, text->many ? "{" : "");
         for (size_t i = 0; i < job->count; i++) {
             sql_statement_put(t, i > 0 ? "," : "");
-            put_field(t, &job->item[i], *field, form->many);
+            put_value(t, &job->item[i], text->parameters[n], text->many);
         }
-        sql_statement_put(t, form->many ? "}" : "");
+        sql_statement_put(t, text->many ? "}" : "");
         sql_statement_end(t);
     }
+    return n;
 }
 
 /* ---- sending ------------------------------------------------------------------------------- */
@@ -98,14 +103,15 @@ static int broken(struct sql *s, struct postgres_connection *l, enum sql_end *en
 }
 
 /* The parameters are in s->statement, one after another. */
-static bool say(struct sql *s, struct postgres_connection *l, int w)
+static bool say(struct sql *s, struct postgres_connection *l, enum statement_name w)
 {
-    const char *name = postgres_statements[w].name, *text = l->statement[w].bytes;
-    const char *value[POSTGRES_FIELDS_MAX], *at = s->statement.bytes;
-    int n = (int)strlen(postgres_statements[w].fields);
+    const char *name = postgres_statements_text(l, w)->name, *text = l->statement[w].bytes;
+    const char *value[SQL_PARAMETERS_MAX], *at = s->statement.bytes;
+    bool can_be_prepared = name != NULL && w != STATEMENT_LISTEN && w != STATEMENT_MAKE_NOTES;
+    int n = l->parameters;
     for (int i = 0; i < n; at += strlen(at) + 1)
         value[i++] = at;
-    l->preparing = l->known[w] == STATEMENT_SAID && !l->pooled && name != NULL;
+    l->preparing = l->known[w] == STATEMENT_SAID && !l->pooled && can_be_prepared;
     if (l->preparing)
         return PQsendPrepare(l->conn, name, text, 0, NULL) != 0;
     if (l->known[w] == STATEMENT_PREPARED)
@@ -134,7 +140,8 @@ int postgres_perform_begin(struct sql *s, void *handle, struct sql_job *job, enu
 {
     struct postgres_connection *l = handle;
     sql_statement_reset(&s->statement);
-    put_parameters(&s->statement, job, &postgres_statements[postgres_statements_of_job(job)]);
+    l->parameters = put_parameters(&s->statement, job,
+                                   postgres_statements_text(l, postgres_statements_of_job(job)));
     if (s->statement.failed) {
         sql_fail(s, SIMBA_ELIMIT, "out of memory");
         *end = SQL_FAILED;
@@ -159,7 +166,7 @@ static void take_rows(struct sql *s, const struct postgres_connection *l, struct
                       const PGresult *r)
 {
     for (int i = 0; i < PQntuples(r) && PQnfields(r) >= COLUMNS; i++) {
-        char result = PQgetvalue(r, i, 6)[0]; /* see statements.c */
+        char result = PQgetvalue(r, i, 6)[0]; /* see statements.sql */
         struct sql_row row = {.mutex = PQgetvalue(r, i, 0),
                               .owner = PQgetvalue(r, i, 1),
                               .token = strtoull(PQgetvalue(r, i, 2), NULL, 10),

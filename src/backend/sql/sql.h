@@ -10,7 +10,7 @@
  *   pass.c         one handle gives a mutex to the next one of the same client
  *   queue.c        who comes next, among several processes, where the server can tell
  *   queue_waiter.c, queue_connection.c, queue_owned.c   of queue.c: one that waits; what we own
- *   statements.c   statements as text
+ *   statements.c   statements as text, as the stores' statements.sql has them
  *   owner.c        ids of owners, also of those who were evicted
  *   inspect.c      what is known of a server and its table, for people
  *
@@ -260,6 +260,5 @@ void sql_replies_refuse_all(struct sql *s, int code, const char *why); /* in job
  * bytes, "?" for what is no text, "…" at the end of what was too long. */
 void sql_evicted_id(const char *id, char out[SIMBA_ID_MAX + 1]);
 void sql_shown_id(const char *owner, uint32_t first, char out[SIMBA_ID_MAX + 1]);
-size_t sql_cut_bytes(const char *id);  /* that are before the "…" at its end; 0: there is none */
-#define SQL_EVICTED_BELOW "4294967296" /* a ttl_at below is no time, but the first character */
+size_t sql_cut_bytes(const char *id); /* that are before the "…" at its end; 0: there is none */
 #endif
