@@ -5,14 +5,6 @@
 #   generated/backend/STORE/statement_texts.h   the same for the program, without comments and needless blanks
 #   generated/backend/STORE/statement_names.h   their names
 
-# Takes the first line of the text in this variable.
-macro(take_line text line)
-    string(FIND "${${text}}" "\n" end)
-    string(SUBSTRING "${${text}}" 0 ${end} ${line})
-    math(EXPR end "${end} + 1")
-    string(SUBSTRING "${${text}}" ${end} -1 ${text})
-endmacro()
-
 # whole_statements(TEXT TABLE RESULT): with every {part} in its place, for this kind of table.
 function(whole_statements text table result)
     set(whole "")

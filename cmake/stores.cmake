@@ -77,26 +77,6 @@ foreach(store IN LISTS SIMBA_BUILTIN)
     endif()
 endforeach()
 
-# The scripts as they are sent: a part that stands before others, one that does for many what another does.
-function(redis_scripts)
-    set(lua ${PROJECT_SOURCE_DIR}/src/backend/redis/lua)
-    set(one "local function one(KEYS, ARGV)\n")
-    foreach(script read absent epoch rights publish)
-        embed_script(script_${script} ${generated}/backend/redis/script_${script}.h ${lua}/${script}.lua)
-    endforeach()
-    foreach(script release evict)
-        embed_script(script_${script} ${generated}/backend/redis/script_${script}.h
-            ${lua}/reserved.lua ${lua}/wake.lua ${lua}/${script}.lua)
-    endforeach()
-    set(granting ${lua}/reserved.lua ${lua}/other_epoch.lua ${lua}/same_epoch.lua ${lua}/token.lua)
-    embed_script(script_renew ${generated}/backend/redis/script_renew.h ${lua}/other_epoch.lua ${lua}/renew.lua)
-    embed_script(script_acquire ${generated}/backend/redis/script_acquire.h ${granting} ${lua}/acquire.lua)
-    embed_script(script_acquire_many ${generated}/backend/redis/script_acquire_many.h
-        ${granting} ${one} ${lua}/acquire.lua "end\n" ${lua}/acquire_many.lua)
-    embed_script(script_release_many ${generated}/backend/redis/script_release_many.h
-        ${lua}/reserved.lua ${lua}/wake.lua ${one} ${lua}/release.lua "end\n" ${lua}/release_many.lua)
-endfunction()
-
 # Compiles the stores, and adds those that are built in to the lists of these names.
 macro(store_objects objects_list needs_list)
     set(builtin_list "")
@@ -106,11 +86,9 @@ macro(store_objects objects_list needs_list)
         file(GLOB scripts CONFIGURE_DEPENDS src/backend/${store}/lua/*.lua)
         foreach(script IN LISTS scripts)
             cmake_path(GET script STEM stem)
-            embed(${script} ${stem}_lua ${generated}/backend/${store}/${stem}_lua.h)
+            embed_script(${script} script_${stem} ${generated}/backend/${store}/script_${stem}.h)
+            embed(${script} ${stem}_lua ${generated}/backend/${store}/${stem}_lua.h) # for bench/redis_raw.h
         endforeach()
-        if(store STREQUAL "redis")
-            redis_scripts()
-        endif()
         file(GLOB scripts CONFIGURE_DEPENDS src/backend/${store}/*.sql)
         list(FILTER scripts EXCLUDE REGEX "/statements\\.sql$")
         foreach(script IN LISTS scripts)
