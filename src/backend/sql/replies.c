@@ -45,7 +45,7 @@ static void refuse_locked(struct sql *s, struct sql_job *job)
     struct sql_item *item = &job->item[0];
     sql_requests_remember_locked(s, item->mutex);
     sql_fail(s, s->code, "the row of '%s' is locked by somebody's transaction: see %s", item->mutex,
-             s->driver->see_locks);
+             s->dialect->see_locks);
     if (job->op != SIMBA_CONTEND)
         return;
     answer(s, item->request, &a);
@@ -214,20 +214,20 @@ static void done_mark(struct sql *s, const struct sql_job *job)
 
 static void refuse_unseen(struct sql *s, const struct sql_item *item, bool more)
 {
-    if (s->driver->same_names_help == NULL)
+    if (s->dialect->same_names_help == NULL)
         sql_fail(s, SIMBA_ELIMIT, "out of memory");
     else
         sql_fail(s, SIMBA_ESCHEMA,
                  "the table has a row whose name differs from '%s' only in case, accents or "
                  "trailing blanks, and takes both for the same: %s",
-                 item->mutex, s->driver->same_names_help);
+                 item->mutex, s->dialect->same_names_help);
     sql_replies_refuse(s, item->request, s->code, s->why, more);
 }
 
 /* Who owns what we have not got is read. */
 static void done_contend(struct sql *s, const struct sql_job *job)
 {
-    bool rereads = s->driver->same_names_help == NULL;
+    bool rereads = s->dialect->same_names_help == NULL;
     struct sql_job *rest = rereads ? sql_job_new(SIMBA_READ, job->count) : NULL;
     sql_job_mark(s, job);
     for (size_t i = 0; i < job->count; i++) {

@@ -116,9 +116,9 @@ enum sql_end {
 
 struct sql;
 
-/* A connection that a driver has made. */
+/* A connection that a dialect has made. */
 struct sql_session {
-    void *handle; /* the driver's */
+    void *handle; /* the dialect's */
     int fd;
     bool notifies;       /* LISTEN works there */
     bool passes;         /* it has SQL_PASS, and others get their turn all the same */
@@ -128,8 +128,8 @@ struct sql_session {
     const struct sql_inspection *inspection;
 };
 
-/* A kind of server. */
-struct sql_driver {
+/* What differs between the kinds of servers. */
+struct sql_dialect {
     /* A CONTEND that tells nothing of a mutex has met a row whose name the table takes for the
      * same: what to do about such a table. NULL: the mutex is read then. */
     const char *same_names_help;
@@ -169,9 +169,9 @@ struct sql_connection {
 
 struct sql {
     struct simba_host *host;
-    const struct sql_driver *driver;
+    const struct sql_dialect *dialect;
     struct handles handles;
-    struct offload *offload; /* for connecting; shares the driver's config */
+    struct offload *offload; /* for connecting; shares the dialect's config */
     struct reconnect reconnect;
     struct sql_connection *connection; /* NULL: none */
     struct sql_job *job;               /* under way; the first of: */
@@ -201,8 +201,8 @@ struct sql {
 };
 
 /* sql.c */
-int sql_open(struct simba_host *host, const struct sql_driver *driver, const struct simba_url *url,
-             void **store, char *why, size_t why_size);
+int sql_open(struct simba_host *host, const struct sql_dialect *dialect,
+             const struct simba_url *url, void **store, char *why, size_t why_size);
 void sql_submit(void *store, struct simba_request *batch);
 void sql_examine(void *store, struct simba_request *q); /* says what is known */
 void sql_close(void *store);
@@ -244,7 +244,7 @@ void sql_connection_close(struct sql *s); /* if there is one */
 void sql_connection_go_on(struct sql *s); /* both: with what waits */
 enum simba_lend sql_work(void *store, bool here);
 
-/* replies.c. Of drivers: what a statement tells, and what is told unasked. Ended: the statement
+/* replies.c. Of dialects: what a statement tells, and what is told unasked. Ended: the statement
  * of s->job has; true: the connection can be used on. */
 void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row);
 /* A statement about notes has failed: their table is missing, or rights to it are. */
