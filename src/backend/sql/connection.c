@@ -61,7 +61,7 @@ static void rest(struct sql *s)
     s->resting = true;
     handles_start_timer(&s->timeout, on_rested, ms);
     if (!reconnect_is_hopeful(&s->reconnect))
-        sql_replies_refuse_all(s, s->code, s->why);
+        sql_answers_refuse_all(s, s->code, s->why);
 }
 
 static void lost(struct sql *s)
@@ -166,7 +166,7 @@ void sql_connection_begin(struct sql *s)
     if (s->connecting)
         return;
     sql_fail(s, SIMBA_ELIMIT, "cannot start a thread to connect");
-    sql_replies_refuse_all(s, s->code, s->why);
+    sql_answers_refuse_all(s, s->code, s->why);
 }
 
 /* ---- statements ---------------------------------------------------------------------------- */

@@ -96,7 +96,7 @@ void sql_close(void *store)
     sql_connection_close(s);
     sql_queue_close(s);
     pending_add(&s->waiting, pending_take(&s->passes.later));
-    sql_replies_refuse_all(s, SIMBA_ECANCELED, why);
+    sql_answers_refuse_all(s, SIMBA_ECANCELED, why);
     handles_close(&s->handles, &s->passes.timer);
     handles_close(&s->handles, &s->timeout);
     handles_close(&s->handles, &s->poller.timer);

@@ -5,7 +5,8 @@
  *   config.c       what their URLs have in common
  *   requests.c     requests become jobs
  *   connection.c   one connection, kept up; jobs run on it one after another
- *   replies.c      what the end of a statement means: rows, answers, another statement
+ *   replies.c      what the end of a statement means: rows, another statement
+ *   answers.c      what a request is answered
  *   poller.c       polls what is waited for or observed
  *   pass.c         one handle gives a mutex to the next one of the same client
  *   queue.c        who comes next, among several processes, where the server can tell
@@ -251,9 +252,19 @@ void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row);
 void sql_fail_notes(struct sql *s, bool is_missing, const char *text);
 void sql_notified(struct sql *s, const char *mutex); /* something about it has changed */
 bool sql_replies_ended(struct sql *s, enum sql_end end);
-void sql_replies_refuse(struct sql *s, struct simba_request *q, int code, const char *why,
+
+/* answers.c: to the request of an item; more: another answer follows at once. */
+void sql_answers_contend(struct sql *s, const struct sql_item *item, bool more);
+void sql_answers_renew(struct sql *s, const struct sql_item *item, bool more);
+void sql_answers_release(struct sql *s, const struct sql_item *item, bool more);
+void sql_answers_read(struct sql *s, const struct sql_item *item, bool more);
+void sql_answers_publish(struct sql *s, const struct sql_item *item, bool more);
+void sql_answers_evict(struct sql *s, const struct sql_item *item);
+void sql_answers_refuse(struct sql *s, struct simba_request *q, int code, const char *why,
                         bool more);
-void sql_replies_refuse_all(struct sql *s, int code, const char *why); /* in jobs or not */
+void sql_answers_refuse_job(struct sql *s, struct sql_job *job, int code, const char *why);
+void sql_answers_refuse_locked(struct sql *s, struct sql_job *job);
+void sql_answers_refuse_all(struct sql *s, int code, const char *why); /* in jobs or not */
 
 /* owner.c: the id that the row of an evicted tenure has: its owner's with another first
  * character. And the other way, from the row's and that character: text of at most SIMBA_ID_MAX
