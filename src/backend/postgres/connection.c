@@ -10,14 +10,14 @@
 
 #define TOO_MANY "; raise max_connections, or use fewer"
 
-struct failure {
+struct postgres_failure {
     const char *state; /* an SQLSTATE, or its first two letters */
     enum sql_end end;
     int code;
     const char *help;
 };
 
-static const struct failure failures[] = {
+static const struct postgres_failure failures[] = {
     {"55P03", SQL_LOCKED, SIMBA_ESTORE, ""},
     {"40P01", SQL_RETRY, SIMBA_ESTORE, ""},
     {"40001", SQL_RETRY, SIMBA_ESTORE, ""},
@@ -44,7 +44,7 @@ static const struct failure failures[] = {
 
 enum sql_end postgres_connection_explain(const char *state, int *code, const char **help)
 {
-    const struct failure *f = failures;
+    const struct postgres_failure *f = failures;
     while (strncmp(f->state, state, strlen(f->state)) != 0)
         f++;
     *code = f->code;

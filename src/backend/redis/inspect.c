@@ -53,7 +53,7 @@ static void report_if_over(struct redis *s);
 
 enum { PING, SELECT, NAME, SCAN, EVAL };
 
-static void on_tried(void *store, const struct command *sent, const struct reply *r)
+static void on_tried(void *store, const struct redis_command *sent, const struct reply *r)
 {
     static const char *const right[] = {"ping", "select", "client|setname", "scan", "eval"};
     struct redis *s = store;
@@ -72,7 +72,7 @@ static void on_tried(void *store, const struct command *sent, const struct reply
 static void try_command(struct redis *s, int which, const char *const *arguments)
 {
     struct buffer *b =
-        connection_command(&s->commands, (struct command){.take = on_tried, .which = which});
+        connection_command(&s->commands, (struct redis_command){.take = on_tried, .which = which});
     if (b == NULL)
         return;
     resp_arguments(b, arguments);

@@ -10,7 +10,7 @@
 
 /* ---- who asks ------------------------------------------------------------------------------ */
 
-void messages_hint(struct subscriber *e, const struct waiter *w)
+void messages_hint(struct subscriber *e, const struct topic_waiter *w)
 {
     if (w != NULL)
         e->host->hint_one(e->host, w->topic->mutex, w->id);
@@ -58,7 +58,7 @@ void messages_ask_later(struct subscriber *e, struct topic *p, int64_t least_ms,
 
 static void on_released(struct subscriber *e, struct topic *p)
 {
-    struct waiter *w = topics_first(p);
+    struct topic_waiter *w = topics_first(p);
     p->is_taken = false;
     if (w == NULL)
         return;
@@ -70,7 +70,7 @@ static void on_released(struct subscriber *e, struct topic *p)
 
 /* It is out of the queue, and its turn: with it begins a row of hand-overs to others of this
  * client. */
-static void on_woken(struct subscriber *e, struct waiter *w)
+static void on_woken(struct subscriber *e, struct topic_waiter *w)
 {
     w->rank = -1;
     w->topic->row++;
@@ -109,7 +109,7 @@ static void on_message(struct subscriber *e, const struct reply *channel, const 
     }
     if (!reply_is_text(channel) || (!released && !acquired))
         return; /* not one of our messages */
-    struct waiter *w = released ? topics_waiter_on(&e->topics, channel->text) : NULL;
+    struct topic_waiter *w = released ? topics_waiter_on(&e->topics, channel->text) : NULL;
     if (w != NULL)
         on_woken(e, w);
     struct topic *p = topics_find_key(&e->topics, channel->text);
@@ -126,7 +126,7 @@ static void on_message(struct subscriber *e, const struct reply *channel, const 
 /* From here on nothing gets lost; what was before this, only asking can tell. */
 static void on_subscribed(struct subscriber *e, const struct reply *channel)
 {
-    struct waiter *w = topics_waiter_on(&e->topics, channel->text);
+    struct topic_waiter *w = topics_waiter_on(&e->topics, channel->text);
     if (strcmp(channel->text, MESSAGES_EVICTIONS) == 0) {
         e->receives_evictions = true;
         while (e->granted_count > 0)

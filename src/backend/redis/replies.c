@@ -346,7 +346,7 @@ static void read_one_by_one(struct redis *s, struct simba_request *list)
     pending_add(&s->waiting, list);
 }
 
-static void take_error(struct redis *s, const struct command *sent, const struct reply *r)
+static void take_error(struct redis *s, const struct redis_command *sent, const struct reply *r)
 {
     struct simba_request *list = sent->about;
     char why[CONNECTION_TEXT_MAX];
@@ -364,7 +364,7 @@ static void take_error(struct redis *s, const struct command *sent, const struct
     }
 }
 
-void replies_take(void *store, const struct command *sent, const struct reply *r)
+void replies_take(void *store, const struct redis_command *sent, const struct reply *r)
 {
     struct redis *s = store;
     struct simba_request *list = sent->about;

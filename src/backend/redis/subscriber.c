@@ -55,7 +55,7 @@ static void end_trial(struct subscriber *e)
 }
 
 /* What is tried was sent before it. */
-static void on_pong(void *data, const struct command *sent, const struct reply *r)
+static void on_pong(void *data, const struct redis_command *sent, const struct reply *r)
 {
     struct subscriber *e = data;
     (void)sent;
@@ -65,7 +65,7 @@ static void on_pong(void *data, const struct command *sent, const struct reply *
 
 static void send_ping(struct subscriber *e)
 {
-    struct buffer *b = connection_command(&e->connection, (struct command){.take = on_pong});
+    struct buffer *b = connection_command(&e->connection, (struct redis_command){.take = on_pong});
     if (b != NULL)
         resp_command(b, "PING");
 }
@@ -135,7 +135,7 @@ static void find_server(void *data)
 /* It listens to the server that is talked to, also after a failover that the old one survived. */
 void subscriber_follow(struct subscriber *e)
 {
-    const struct address *now = &e->commands->address, *before = &e->connection.address;
+    const struct redis_address *now = &e->commands->address, *before = &e->connection.address;
     bool moved = strcmp(now->host, before->host) != 0 || now->port != before->port;
     if (!e->connection.wanted)
         return;
@@ -155,7 +155,7 @@ static const struct connection_use use = {
 
 /* ---- upkeep -------------------------------------------------------------------------------- */
 
-static void on_absent(void *data, const struct command *sent, const struct reply *r)
+static void on_absent(void *data, const struct redis_command *sent, const struct reply *r)
 {
     struct subscriber *e = sent->about;
     (void)data;
@@ -175,10 +175,10 @@ static void on_absent(void *data, const struct command *sent, const struct reply
  * it is rare enough not to care whether the server knows it. */
 static void ask(struct subscriber *e, const char *const *mutex, size_t count)
 {
-    struct connection *c = e->commands;
+    struct redis_connection *c = e->commands;
     if (count == 0 || c->state != CONNECTION_READY)
         return;
-    struct buffer *b = connection_command(c, (struct command){.take = on_absent, .about = e});
+    struct buffer *b = connection_command(c, (struct redis_command){.take = on_absent, .about = e});
     if (b == NULL)
         return;
     scripts_call(b, SCRIPT_ABSENT, true, count);
@@ -225,7 +225,7 @@ void subscriber_waits(struct subscriber *e, const char *mutex, const char *id, c
                       int64_t rank)
 {
     open_connection(e);
-    struct waiter *w = topics_make_waiter(&e->topics, mutex, id);
+    struct topic_waiter *w = topics_make_waiter(&e->topics, mutex, id);
     if (w == NULL)
         return; /* without memory it waits for the end of the lease */
     if (w->score[0] == '\0')
@@ -241,7 +241,7 @@ void subscriber_is_reserved(struct subscriber *e, const char *mutex, int64_t lef
         messages_ask_later(e, p, left_ms, left_ms + RESERVED_LATER_MS);
 }
 
-static void end_wait(struct subscriber *e, struct waiter *w)
+static void end_wait(struct subscriber *e, struct topic_waiter *w)
 {
     if (w == NULL || !w->waits)
         return;
@@ -261,7 +261,7 @@ void subscriber_ends(struct subscriber *e, const char *mutex, const char *id)
  * as one who waits, and as the first, if it can hear already. */
 const char *subscriber_asks(struct subscriber *e, const char *mutex, const char *id)
 {
-    struct waiter *w = topics_waiter(&e->topics, mutex, id);
+    struct topic_waiter *w = topics_waiter(&e->topics, mutex, id);
     if (w == NULL)
         return "";
     if (!w->waits) {
@@ -273,7 +273,7 @@ const char *subscriber_asks(struct subscriber *e, const char *mutex, const char 
 
 bool subscriber_overtakes(const struct subscriber *e, const char *mutex, const char *id)
 {
-    const struct waiter *w = topics_waiter(&e->topics, mutex, id);
+    const struct topic_waiter *w = topics_waiter(&e->topics, mutex, id);
     return w != NULL && w->row != w->topic->row && simba_now() - w->topic->row_began < ROW_MAX_MS;
 }
 
@@ -288,7 +288,7 @@ void subscriber_interest(struct subscriber *e, const char *mutex, enum simba_int
     else
         p = observes ? topics_make(&e->topics, mutex) : topics_find(&e->topics, mutex);
     if (p != NULL && interest == SIMBA_NO_INTEREST) {
-        for (struct waiter *w = p->waiters; w != NULL; w = w->next)
+        for (struct topic_waiter *w = p->waiters; w != NULL; w = w->next)
             end_wait(e, w);
     }
     connection_flush(e->connection.net);
@@ -308,7 +308,8 @@ void subscriber_granted(struct subscriber *e, const char *mutex, const char *id,
         snprintf(e->granted[e->granted_count++], sizeof e->granted[0], "%s", mutex);
 }
 
-void subscriber_init(struct subscriber *e, struct network *net, struct connection *commands)
+void subscriber_init(struct subscriber *e, struct redis_network *net,
+                     struct redis_connection *commands)
 {
     e->host = net->host;
     e->commands = commands;

@@ -25,8 +25,8 @@ struct subscriber_trial {
 
 struct subscriber {
     struct simba_host *host;
-    struct connection connection;
-    struct connection *commands; /* whose server it listens to */
+    struct redis_connection connection;
+    struct redis_connection *commands; /* whose server it listens to */
     struct topics topics;
     uv_timer_t upkeep, alarm;
     uint64_t rng;
@@ -39,7 +39,8 @@ struct subscriber {
 };
 
 /* Its topics are the caller's to make and to free; all else is 0. */
-void subscriber_init(struct subscriber *e, struct network *net, struct connection *commands);
+void subscriber_init(struct subscriber *e, struct redis_network *net,
+                     struct redis_connection *commands);
 void subscriber_close(struct subscriber *e);
 
 /* The connection for commands is there (again). */

@@ -8,7 +8,7 @@
 
 #define LINGER_MS 10000
 
-int topics_init(struct topics *t, struct connection *c)
+int topics_init(struct topics *t, struct redis_connection *c)
 {
     *t = (struct topics){.connection = c};
     if (hash_table_init(&t->by_mutex) == 0 && hash_table_init(&t->by_channel) == 0)
@@ -59,7 +59,7 @@ static int write_channel(char channel[TOPICS_CHANNEL_MAX], const char *mutex, co
     return snprintf(channel, TOPICS_CHANNEL_MAX, TOPICS_PREFIX "%s" TOPICS_SUFFIX ":%s", mutex, id);
 }
 
-struct waiter *topics_waiter(const struct topics *t, const char *mutex, const char *id)
+struct topic_waiter *topics_waiter(const struct topics *t, const char *mutex, const char *id)
 {
     char channel[TOPICS_CHANNEL_MAX];
     if (t->by_channel.count == 0)
@@ -68,15 +68,15 @@ struct waiter *topics_waiter(const struct topics *t, const char *mutex, const ch
     return topics_waiter_on(t, channel);
 }
 
-struct waiter *topics_waiter_on(const struct topics *t, const char *channel)
+struct topic_waiter *topics_waiter_on(const struct topics *t, const char *channel)
 {
-    return (struct waiter *)(void *)hash_table_find(&t->by_channel, channel);
+    return (struct topic_waiter *)(void *)hash_table_find(&t->by_channel, channel);
 }
 
-struct waiter *topics_first(const struct topic *p)
+struct topic_waiter *topics_first(const struct topic *p)
 {
-    struct waiter *first = NULL;
-    for (struct waiter *w = p->waiters; w != NULL; w = w->next) {
+    struct topic_waiter *first = NULL;
+    for (struct topic_waiter *w = p->waiters; w != NULL; w = w->next) {
         if (w->waits && (first == NULL || strcmp(w->score, first->score) < 0))
             first = w;
     }
@@ -139,12 +139,12 @@ struct topic *topics_make(struct topics *t, const char *mutex)
     return p;
 }
 
-static struct waiter *add_waiter(struct topics *t, struct topic *p, const char *id)
+static struct topic_waiter *add_waiter(struct topics *t, struct topic *p, const char *id)
 {
     char channel[TOPICS_CHANNEL_MAX];
     size_t n = (size_t)write_channel(channel, p->mutex, id);
     assert(n < sizeof channel);
-    struct waiter *w = calloc(1, sizeof *w + n + 1);
+    struct topic_waiter *w = calloc(1, sizeof *w + n + 1);
     if (w == NULL)
         return NULL;
     memcpy(w->channel, channel, n + 1);
@@ -162,10 +162,10 @@ static struct waiter *add_waiter(struct topics *t, struct topic *p, const char *
     return w;
 }
 
-struct waiter *topics_make_waiter(struct topics *t, const char *mutex, const char *id)
+struct topic_waiter *topics_make_waiter(struct topics *t, const char *mutex, const char *id)
 {
     struct topic *p = topics_make(t, mutex);
-    struct waiter *w = topics_waiter(t, mutex, id);
+    struct topic_waiter *w = topics_waiter(t, mutex, id);
     return p == NULL || w != NULL ? w : add_waiter(t, p, id);
 }
 
@@ -197,9 +197,9 @@ void topics_remove_later(struct topics *t, struct topic *p)
 void topics_connected(struct topics *t)
 {
     for (struct topic *p = topics_next(t, NULL); p != NULL; p = topics_next(t, p)) {
-        const struct waiter *first = topics_first(p);
+        const struct topic_waiter *first = topics_first(p);
         subscribe(t, &p->sub, p->channel);
-        for (struct waiter *w = p->waiters; w != NULL; w = w->next) {
+        for (struct topic_waiter *w = p->waiters; w != NULL; w = w->next) {
             w->tries = w->tries || w == first;
             subscribe(t, &w->sub, w->channel);
         }
@@ -210,12 +210,12 @@ void topics_disconnected(struct topics *t)
 {
     for (struct topic *p = topics_next(t, NULL); p != NULL; p = topics_next(t, p)) {
         p->sub = SUB_NONE;
-        for (struct waiter *w = p->waiters; w != NULL; w = w->next)
+        for (struct topic_waiter *w = p->waiters; w != NULL; w = w->next)
             w->sub = SUB_NONE;
     }
 }
 
-static void remove_waiter(struct topics *t, struct waiter *w)
+static void remove_waiter(struct topics *t, struct topic_waiter *w)
 {
     topics_say(t, "UNSUBSCRIBE", w->channel);
     *w->pprev = w->next;
@@ -230,7 +230,7 @@ void topics_sweep(struct topics *t)
     int64_t now = simba_now();
     for (struct topic *p = topics_next(t, NULL), *next; p != NULL; p = next) {
         next = topics_next(t, p);
-        for (struct waiter *w = p->waiters, *after; w != NULL; w = after) {
+        for (struct topic_waiter *w = p->waiters, *after; w != NULL; w = after) {
             after = w->next;
             if (!w->waits && now - w->idle_since >= LINGER_MS)
                 remove_waiter(t, w);
