@@ -74,25 +74,25 @@ void mysql_connection_close(void *handle);
 enum sql_end mysql_connection_explain(MYSQL *mysql, int *code, char *why); /* the last failure */
 
 /* inspect.c: 0, a code of ours with why, or -1: as the client library says */
-int mysql_inspect_server(struct mysql_connection *l, const struct mysql_config *c);
-int mysql_inspect_table(struct mysql_connection *l, const struct mysql_config *c, char *why);
+int mysql_inspect_server(struct mysql_connection *my, const struct mysql_config *c);
+int mysql_inspect_table(struct mysql_connection *my, const struct mysql_config *c, char *why);
 
 /* perform.c */
 int mysql_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum sql_end *end);
 int mysql_perform_go_on(struct sql *s, void *handle, struct sql_job *job, int events,
                         enum sql_end *end);
-int mysql_perform_resume(struct mysql_connection *l, int events,
+int mysql_perform_resume(struct mysql_connection *my, int events,
                          int *error); /* the call that waits */
 
 /* statements.c */
-void mysql_statements_for(struct statement *t, const struct mysql_table *d,
+void mysql_statements_for(struct statement *t, const struct mysql_table *table,
                           const struct sql_job *job);
 /* For p to be prepared, and its parameters. False: this one is not prepared. */
-bool mysql_statements_often(struct statement *t, const struct mysql_table *d,
+bool mysql_statements_often(struct statement *t, const struct mysql_table *table,
                             enum mysql_often which, struct mysql_prepared *p);
 /* Of an acquisition: the row; or one that is taken by being made. */
-void mysql_statements_read(struct statement *t, const struct mysql_table *d,
+void mysql_statements_read(struct statement *t, const struct mysql_table *table,
                            const struct sql_job *job);
-void mysql_statements_make(struct statement *t, const struct mysql_table *d,
+void mysql_statements_make(struct statement *t, const struct mysql_table *table,
                            const struct sql_job *job);
 #endif

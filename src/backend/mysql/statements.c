@@ -104,15 +104,15 @@ static void put_value(struct statement *t, const struct sql_item *item, enum sql
 
 /* ---- statements ---------------------------------------------------------------------------- */
 
-static const struct sql_piece *pieces_of(const struct mysql_table *d, enum statement_name which)
+static const struct sql_piece *pieces_of(const struct mysql_table *table, enum statement_name which)
 {
-    return statements[d->fences ? TABLE_FENCED : TABLE_VERSIONED][which].pieces;
+    return statements[table->fences ? TABLE_FENCED : TABLE_VERSIONED][which].pieces;
 }
 
-static void put(struct statement *t, const struct mysql_table *d, const struct sql_job *job,
+static void put(struct statement *t, const struct mysql_table *table, const struct sql_job *job,
                 enum statement_name which)
 {
-    const struct sql_piece *piece = pieces_of(d, which), *each = piece;
+    const struct sql_piece *piece = pieces_of(table, which), *each = piece;
     size_t at = 0;
     for (;; piece++) {
         sql_statement_put(t, piece->text);
@@ -140,59 +140,60 @@ static void put(struct statement *t, const struct mysql_table *d, const struct s
     }
 }
 
-static void put_before(struct statement *t, const struct mysql_table *d, const struct sql_job *job,
-                       enum statement_name clause)
+static void put_before(struct statement *t, const struct mysql_table *table,
+                       const struct sql_job *job, enum statement_name clause)
 {
-    put(t, d, job, clause);
+    put(t, table, job, clause);
     sql_statement_put(t, " ");
 }
 
-static void put_behind(struct statement *t, const struct mysql_table *d, const struct sql_job *job,
-                       enum statement_name clause)
+static void put_behind(struct statement *t, const struct mysql_table *table,
+                       const struct sql_job *job, enum statement_name clause)
 {
     sql_statement_put(t, " ");
-    put(t, d, job, clause);
+    put(t, table, job, clause);
 }
 
-static void evict(struct statement *t, const struct mysql_table *d, const struct sql_job *job)
+static void evict(struct statement *t, const struct mysql_table *table, const struct sql_job *job)
 {
     const struct simba_request *q = job->item[0].request;
-    put(t, d, job, q->forced ? STATEMENT_FREE : STATEMENT_EVICT);
+    put(t, table, job, q->forced ? STATEMENT_FREE : STATEMENT_EVICT);
     if (q->token != 0)
-        put_behind(t, d, job, STATEMENT_AND_TOKEN);
+        put_behind(t, table, job, STATEMENT_AND_TOKEN);
     if (q->id[0] != '\0')
-        put_behind(t, d, job,
+        put_behind(t, table, job,
                    sql_cut_bytes(q->id) > 0 ? STATEMENT_AND_CUT_OWNER : STATEMENT_AND_OWNER);
 }
 
-static void list(struct statement *t, const struct mysql_table *d, const struct sql_job *job)
+static void list(struct statement *t, const struct mysql_table *table, const struct sql_job *job)
 {
-    put(t, d, job, job->op == SIMBA_LIST ? STATEMENT_LIST : STATEMENT_LIST_NOTE);
+    put(t, table, job, job->op == SIMBA_LIST ? STATEMENT_LIST : STATEMENT_LIST_NOTE);
     if (job->item[0].mutex[0] != '\0')
-        put_behind(t, d, job, STATEMENT_AND_PREFIX);
+        put_behind(t, table, job, STATEMENT_AND_PREFIX);
 }
 
-static void put_at_once(struct statement *t, const struct mysql_table *d, const struct sql_job *job)
+static void put_at_once(struct statement *t, const struct mysql_table *table,
+                        const struct sql_job *job)
 {
-    if (job->short_lock_wait && d->returning)
-        put_before(t, d, job, STATEMENT_AT_ONCE);
+    if (job->short_lock_wait && table->returning)
+        put_before(t, table, job, STATEMENT_AT_ONCE);
 }
 
-void mysql_statements_read(struct statement *t, const struct mysql_table *d,
+void mysql_statements_read(struct statement *t, const struct mysql_table *table,
                            const struct sql_job *job)
 {
-    put(t, d, job, STATEMENT_READ);
+    put(t, table, job, STATEMENT_READ);
 }
 
-void mysql_statements_make(struct statement *t, const struct mysql_table *d,
+void mysql_statements_make(struct statement *t, const struct mysql_table *table,
                            const struct sql_job *job)
 {
-    put_at_once(t, d, job);
-    put(t, d, job, STATEMENT_MAKE);
+    put_at_once(t, table, job);
+    put(t, table, job, STATEMENT_MAKE);
 }
 
 /* Of those that are one statement of the file: which. */
-static enum statement_name of_job(const struct mysql_table *d, const struct sql_job *job)
+static enum statement_name of_job(const struct mysql_table *table, const struct sql_job *job)
 {
     bool many = job->count > 1;
     switch (job->op) {
@@ -217,7 +218,7 @@ static enum statement_name of_job(const struct mysql_table *d, const struct sql_
     case SQL_QUEUE_TRY:
         return STATEMENT_QUEUE_TRY;
     case SQL_QUEUE_ROOM:
-        return d->timed ? STATEMENT_QUEUE_ROOM_OF_MARIADB : STATEMENT_QUEUE_ROOM_OF_MYSQL;
+        return table->timed ? STATEMENT_QUEUE_ROOM_OF_MARIADB : STATEMENT_QUEUE_ROOM_OF_MYSQL;
     case SQL_QUEUE_WAIT:
         return STATEMENT_QUEUE_WAIT;
     case SQL_QUEUE_END:
@@ -227,28 +228,28 @@ static enum statement_name of_job(const struct mysql_table *d, const struct sql_
     }
 }
 
-void mysql_statements_for(struct statement *t, const struct mysql_table *d,
+void mysql_statements_for(struct statement *t, const struct mysql_table *table,
                           const struct sql_job *job)
 {
-    put_at_once(t, d, job);
+    put_at_once(t, table, job);
     switch (job->op) {
     case SIMBA_EVICT:
-        evict(t, d, job);
+        evict(t, table, job);
         break;
     case SIMBA_LIST:
     case SQL_LIST_NOTE:
-        list(t, d, job);
+        list(t, table, job);
         break;
     case SQL_MAKE_NOTES:
         sql_statement_put(t, schema_note_sql);
         break;
     case SQL_QUEUE_WAIT:
-        if (d->timed)
-            put_before(t, d, job, STATEMENT_WITHOUT_TIME_LIMIT);
-        put(t, d, job, STATEMENT_QUEUE_WAIT);
+        if (table->timed)
+            put_before(t, table, job, STATEMENT_WITHOUT_TIME_LIMIT);
+        put(t, table, job, STATEMENT_QUEUE_WAIT);
         break;
     default:
-        put(t, d, job, of_job(d, job));
+        put(t, table, job, of_job(table, job));
     }
 }
 
@@ -258,7 +259,7 @@ static bool is_bytes(enum sql_value what)
            what == SQL_VALUE_EVICTED_ID_BYTES || what == SQL_VALUE_BEFORE_ID_BYTES;
 }
 
-bool mysql_statements_often(struct statement *t, const struct mysql_table *d,
+bool mysql_statements_often(struct statement *t, const struct mysql_table *table,
                             enum mysql_often which, struct mysql_prepared *p)
 {
     static const enum statement_name name[OFTEN] = {
@@ -267,7 +268,7 @@ bool mysql_statements_often(struct statement *t, const struct mysql_table *d,
         [OFTEN_PASS] = STATEMENT_PASS,
     };
     size_t n = 0;
-    for (const struct sql_piece *piece = pieces_of(d, name[which]);; piece++) {
+    for (const struct sql_piece *piece = pieces_of(table, name[which]);; piece++) {
         sql_statement_put(t, piece->text);
         p->parameters[n] = piece->value;
         if (piece->value == SQL_VALUE_NONE)

@@ -88,8 +88,8 @@ int postgres_perform_go_on(struct sql *s, void *handle, struct sql_job *job, int
 bool postgres_perform_idle(struct sql *s, void *handle);
 
 /* statements.c */
-bool postgres_statements_make(struct postgres_connection *l); /* false: out of memory */
+bool postgres_statements_make(struct postgres_connection *pg); /* false: out of memory */
 enum statement_name postgres_statements_of_job(const struct sql_job *job);
-const struct sql_text *postgres_statements_text(const struct postgres_connection *l,
+const struct sql_text *postgres_statements_text(const struct postgres_connection *pg,
                                                 enum statement_name which);
 #endif

@@ -44,26 +44,27 @@ enum statement_name postgres_statements_of_job(const struct sql_job *job)
     return which;
 }
 
-const struct sql_text *postgres_statements_text(const struct postgres_connection *l,
+const struct sql_text *postgres_statements_text(const struct postgres_connection *pg,
                                                 enum statement_name which)
 {
-    enum statement_table kind = !l->table.fences ? TABLE_VERSIONED
-                                : l->table.marks ? TABLE_MARKED
-                                                 : TABLE_FENCED;
+    enum statement_table kind = !pg->table.fences ? TABLE_VERSIONED
+                                : pg->table.marks ? TABLE_MARKED
+                                                  : TABLE_FENCED;
     return &statements[kind][which];
 }
 
-bool postgres_statements_make(struct postgres_connection *l)
+bool postgres_statements_make(struct postgres_connection *pg)
 {
     bool made = true;
     for (int w = 0; w < STATEMENTS; w++) {
-        struct statement *t = &l->statement[w];
-        const struct sql_piece *piece = postgres_statements_text(l, (enum statement_name)w)->pieces;
+        struct statement *t = &pg->statement[w];
+        const struct sql_piece *piece =
+            postgres_statements_text(pg, (enum statement_name)w)->pieces;
         sql_statement_reset(t);
         for (; piece != NULL; piece = piece->value != SQL_VALUE_NONE ? piece + 1 : NULL) {
             sql_statement_put(t, piece->text);
             if (piece->value == SQL_VALUE_NOTES_TABLE)
-                sql_statement_put(t, l->table.notes);
+                sql_statement_put(t, pg->table.notes);
             else if (piece->value == SQL_VALUE_NOTES_COLUMNS)
                 sql_statement_put(t, strchr(schema_note_sql, '('));
         }

@@ -59,8 +59,9 @@ struct topic *topics_find(const struct topics *t, const char *mutex);
 struct topic *topics_find_key(const struct topics *t, const char *key);
 struct topic_waiter *topics_waiter(const struct topics *t, const char *mutex, const char *id);
 struct topic_waiter *topics_waiter_on(const struct topics *t, const char *channel);
-struct topic *topics_next(const struct topics *t, const struct topic *p); /* p NULL: the first */
-struct topic_waiter *topics_first(const struct topic *p); /* the one that has waited longest */
+struct topic *topics_next(const struct topics *t,
+                          const struct topic *topic);         /* p NULL: the first */
+struct topic_waiter *topics_first(const struct topic *topic); /* the one that has waited longest */
 
 /* Finds or adds and subscribes. NULL: out of memory. */
 struct topic *topics_make(struct topics *t, const char *mutex);
@@ -68,10 +69,10 @@ struct topic_waiter *topics_make_waiter(struct topics *t, const char *mutex, con
 
 /* Tells the server, if it is connected. */
 void topics_say(struct topics *t, const char *command, const char *channel);
-void topics_stop(struct topics *t, struct topic *p); /* listening, if nobody needs it */
+void topics_stop(struct topics *t, struct topic *topic); /* listening, if nobody needs it */
 
-bool topics_is_observed(const struct topics *t, const struct topic *p); /* by its name */
-void topics_remove_later(struct topics *t, struct topic *p);
+bool topics_is_observed(const struct topics *t, const struct topic *topic); /* by its name */
+void topics_remove_later(struct topics *t, struct topic *topic);
 
 void topics_connected(struct topics *t); /* subscribes to all */
 void topics_disconnected(struct topics *t);
