@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all demo pictures test interop haproxy soak torture torture-mistakes check abi bench coverage mutants model fuzz install dist deb moved clean help
+.PHONY: all demo pictures test interop haproxy soak torture torture-mistakes check abi statements bench coverage mutants model fuzz install dist deb moved clean help
 .DEFAULT_GOAL := all
 
 define build
@@ -12,7 +12,7 @@ define build
 endef
 
 # A build that was copied or moved here with its sources is configured anew.
-all demo pictures test interop soak torture torture-mistakes check abi bench coverage mutants fuzz install: moved
+all demo pictures test interop soak torture torture-mistakes check abi statements bench coverage mutants fuzz install: moved
 moved:
 	@scripts/moved
 
@@ -49,6 +49,11 @@ abi:
 	@scripts/setup check
 	$(call build,release,,--target libsimba.so)
 	@scripts/abi --record build
+
+# After a change of a statements.sql: each statement as a whole, for people.
+statements:
+	@cmake --preset release >/dev/null
+	@cp build/generated/statements/*.sql docs/statements/
 
 # OUT=file.json: gathers the figures there, and goes on where an earlier run was ended; ONLY="scale list": those.
 bench:
@@ -130,6 +135,7 @@ help:
 	@echo "make interop    fleets of ours and of JVM Simba and Curator on the same mutexes, not part of make test"
 	@echo "make check      format, static analysis, warnings of gcc and clang, house rules, facts in the docs"
 	@echo "make abi        record the binary interface anew, after a change that docs/abi.md allows"
+	@echo "make statements write docs/statements anew, after a change of a statements.sql"
 	@echo "make bench      [OUT=file.json] [ONLY=scale]  build and run the benchmarks, 16 min; scripts/report draws them"
 	@echo "make coverage   unit tests must reach every line and branch of src/core"
 	@echo "make soak       [STORES=redis] [TIMES=20]  the tests on each store again and again"

@@ -34,7 +34,7 @@ sources(redis_sources src/backend/redis
     config connection errors handshake info inspect list messages redis replies requests resp scripts sentinel
     stream subscriber tls topics votes)
 sources(sql_sources src/backend/sql
-    config connection inspect owner pass poller queue queue_connection queue_owned queue_waiter replies requests sql
+    answers config connection inspect owner pass poller queue queue_connection queue_owned queue_waiter replies requests sql
     statements)
 sources(mysql_sources src/backend/mysql
     config connection inspect mysql perform statements)

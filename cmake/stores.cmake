@@ -1,6 +1,8 @@
 # stores.cmake: the stores that are not part of every build. For each there is a list of what it needs,
 # its objects, and a module made of them, unless it is built in.
 
+include(cmake/statements.cmake)
+
 # ---- redis ---------------------------------------------------------------------------------------
 
 if("redis" IN_LIST SIMBA_STORES)
@@ -46,6 +48,7 @@ if("mysql" IN_LIST SIMBA_STORES)
     set(mysql_static_flags ${MARIADB_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS})
     set(mysql_schemes mysql mariadb)
     set(mysql_frame sql) # another folder that it is built on
+    set(mysql_tables fenced versioned) # kinds of tables that its statements are made for
 endif()
 
 if("postgres" IN_LIST SIMBA_STORES)
@@ -60,6 +63,7 @@ if("postgres" IN_LIST SIMBA_STORES)
     set(postgres_static_flags ${POSTGRES_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS})
     set(postgres_schemes postgres postgresql)
     set(postgres_frame sql)
+    set(postgres_tables marked fenced versioned)
 endif()
 
 # ---- all of them ---------------------------------------------------------------------------------
@@ -73,42 +77,23 @@ foreach(store IN LISTS SIMBA_BUILTIN)
     endif()
 endforeach()
 
-# The scripts as they are sent: a part that stands before others, one that does for many what another does.
-function(redis_scripts)
-    set(lua ${PROJECT_SOURCE_DIR}/src/backend/redis/lua)
-    set(one "local function one(KEYS, ARGV)\n")
-    foreach(script read absent epoch rights publish)
-        embed_script(script_${script} ${generated}/backend/redis/script_${script}.h ${lua}/${script}.lua)
-    endforeach()
-    foreach(script acquire other_epoch release renew reserved token wake) # as they stand: bench/redis_raw.h
-        embed(${lua}/${script}.lua ${script}_lua ${generated}/backend/redis/${script}_lua.h)
-    endforeach()
-    foreach(script release evict)
-        embed_script(script_${script} ${generated}/backend/redis/script_${script}.h
-            ${lua}/reserved.lua ${lua}/wake.lua ${lua}/${script}.lua)
-    endforeach()
-    set(granting ${lua}/reserved.lua ${lua}/other_epoch.lua ${lua}/same_epoch.lua ${lua}/token.lua)
-    embed_script(script_renew ${generated}/backend/redis/script_renew.h ${lua}/other_epoch.lua ${lua}/renew.lua)
-    embed_script(script_acquire ${generated}/backend/redis/script_acquire.h ${granting} ${lua}/acquire.lua)
-    embed_script(script_acquire_many ${generated}/backend/redis/script_acquire_many.h
-        ${granting} ${one} ${lua}/acquire.lua "end\n" ${lua}/acquire_many.lua)
-    embed_script(script_release_many ${generated}/backend/redis/script_release_many.h
-        ${lua}/reserved.lua ${lua}/wake.lua ${one} ${lua}/release.lua "end\n" ${lua}/release_many.lua)
-endfunction()
-
 # Compiles the stores, and adds those that are built in to the lists of these names.
 macro(store_objects objects_list needs_list)
     set(builtin_list "")
     set(frame_list "")
     foreach(store IN LISTS SIMBA_STORES)
-        if(store STREQUAL "redis")
-            redis_scripts()
-        endif()
+        file(GLOB scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backend/${store}/lua/*.lua)
+        foreach(script IN LISTS scripts)
+            cmake_path(GET script STEM stem)
+            embed_script(${script} script_${stem} ${generated}/backend/${store}/script_${stem}.h)
+            embed(${script} ${stem}_lua ${generated}/backend/${store}/${stem}_lua.h) # for bench/redis_raw.h
+        endforeach()
         if("${${store}_frame}" STREQUAL "sql")
             foreach(script schema schema_note upgrade)
                 embed(${PROJECT_SOURCE_DIR}/src/backend/${store}/${script}.sql ${script}_sql
                     ${generated}/backend/${store}/${script}_sql.h)
             endforeach()
+            embed_statements(${store} ${${store}_tables})
         endif()
         set(frame "${${store}_frame}")
         if(frame AND NOT TARGET simba_${frame}_objects)

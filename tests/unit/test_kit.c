@@ -336,7 +336,7 @@ static void offload_calls_and_leaves_behind(void **state)
 #define TICK_MS 20
 
 struct slow_store {
-    struct worker worker;
+    struct kit_worker worker;
     sem_t polled, ended;
     int answered;
 };

@@ -199,16 +199,16 @@ static bool idle(struct sql *s, void *link)
     return true;
 }
 
-static const struct sql_driver driver = {.see_locks = "the server",
-                                         .can_notify = true,
-                                         .connect = dial,
-                                         .disconnect = hang_up,
-                                         .read_config = read_config,
-                                         .free_config = free,
-                                         .config_size = 1,
-                                         .begin = begin,
-                                         .go_on = go_on,
-                                         .idle = idle};
+static const struct sql_dialect dialect = {.see_locks = "the server",
+                                           .can_notify = true,
+                                           .connect = dial,
+                                           .disconnect = hang_up,
+                                           .read_config = read_config,
+                                           .free_config = free,
+                                           .config_size = 1,
+                                           .begin = begin,
+                                           .go_on = go_on,
+                                           .idle = idle};
 
 /* ---- the runtime --------------------------------------------------------------------------- */
 
@@ -337,8 +337,8 @@ static int set_up(void **state)
     assert_int_equal(uv_loop_init(&runtime.loop), 0);
     struct simba_url url;
     assert_int_equal(url_parse(&url, "x://h?poll=0", why, sizeof why), 0);
-    assert_int_equal(sql_open(&runtime.client.host, &driver, &url, &runtime.store, why, sizeof why),
-                     0);
+    assert_int_equal(
+        sql_open(&runtime.client.host, &dialect, &url, &runtime.store, why, sizeof why), 0);
     run(batch(0, SIMBA_READ, "a")); /* connected */
     return 0;
 }

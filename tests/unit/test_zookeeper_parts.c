@@ -232,7 +232,7 @@ static bool says(enum simba_level level, const char *part)
 static void servers_are_read(void **state)
 {
     (void)state;
-    struct server s = {.address = "h:1"};
+    struct ensemble_server s = {.address = "h:1"};
     zk_ensemble_read(
         &s,
         "Zookeeper version: 3.8.0-debian, built on 2023\nLatency min/avg/max: 0/0.0/0\n"
@@ -254,7 +254,7 @@ static void servers_are_read(void **state)
         {"HTTP/1.1 400 Bad Request\r\n", SERVER_SILENT, "what answers there is no ZooKeeper"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        s = (struct server){.address = "h:1"};
+        s = (struct ensemble_server){.address = "h:1"};
         zk_ensemble_read(&s, rows[i].srvr, "-ERR\r\n");
         assert_int_equal(s.state, rows[i].state);
         assert_string_equal(s.why, rows[i].why);
@@ -274,7 +274,7 @@ static void voters_are_counted(void **state)
 
 static void judge(const enum server_state *states, size_t count, int voters)
 {
-    struct server s[5] = {{.address = "h"}, {.address = "h"}, {.address = "h"}};
+    struct ensemble_server s[5] = {{.address = "h"}, {.address = "h"}, {.address = "h"}};
     said[0] = '\0';
     for (size_t i = 0; i < count; i++) {
         s[i].state = states[i];
@@ -303,7 +303,7 @@ static void majorities_are_counted(void **state)
 static void one_server(void **state)
 {
     (void)state;
-    struct server s = {.address = "h:1", .state = SERVER_SERVES, .mode = "read-only"};
+    struct ensemble_server s = {.address = "h:1", .state = SERVER_SERVES, .mode = "read-only"};
     said[0] = '\0';
     zk_ensemble_say_servers(&findings, &s, 1, 3);
     assert_true(says(SIMBA_LOG_WARN, "read-only"));
@@ -315,7 +315,7 @@ static void one_server(void **state)
 static void timeouts_name_what_to_do(void **state)
 {
     (void)state;
-    struct server s[2] = {{.min_ms = 4000, .max_ms = 40000}, {.min_ms = 0, .max_ms = 0}};
+    struct ensemble_server s[2] = {{.min_ms = 4000, .max_ms = 40000}, {.min_ms = 0, .max_ms = 0}};
     said[0] = '\0';
     zk_ensemble_say_timeout(&findings, 16000, 16000, 2000);
     assert_true(says(SIMBA_LOG_INFO, "session timeout 16000 ms, as asked for: ttl + transition\n"));

@@ -13,7 +13,7 @@ static int64_t monotonic(void)
 }
 
 /* Under the lock, which it gives up meanwhile. */
-static void do_part(struct worker *w, bool may_wait)
+static void do_part(struct kit_worker *w, bool may_wait)
 {
     struct simba_request *batch = pending_take(&w->pending);
     w->busy = true;
@@ -31,7 +31,7 @@ static void do_part(struct worker *w, bool may_wait)
     pthread_mutex_lock(&w->lock);
 }
 
-static void tick(struct worker *w)
+static void tick(struct kit_worker *w)
 {
     w->busy = true;
     pthread_mutex_unlock(&w->lock);
@@ -43,7 +43,7 @@ static void tick(struct worker *w)
 
 static void *run(void *arg)
 {
-    struct worker *w = arg;
+    struct kit_worker *w = arg;
     pthread_mutex_lock(&w->lock);
     for (;;) {
         if (w->busy) { /* who works for us signals when it is done */
@@ -68,14 +68,14 @@ static void *run(void *arg)
 }
 
 /* Under the lock; false: none is to be had. */
-static bool need_thread(struct worker *w)
+static bool need_thread(struct kit_worker *w)
 {
     if (!w->has_thread)
         w->has_thread = thread_start(&w->thread, w->name, run, w) == 0;
     return w->has_thread;
 }
 
-void worker_init(struct worker *w, const char *name)
+void worker_init(struct kit_worker *w, const char *name)
 {
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
@@ -89,14 +89,14 @@ void worker_init(struct worker *w, const char *name)
     w->name = name;
 }
 
-void worker_submit(struct worker *w, struct simba_request *batch)
+void worker_submit(struct kit_worker *w, struct simba_request *batch)
 {
     pthread_mutex_lock(&w->lock);
     pending_add(&w->pending, batch);
     pthread_mutex_unlock(&w->lock);
 }
 
-void worker_work(struct worker *w, bool here)
+void worker_work(struct kit_worker *w, bool here)
 {
     pthread_mutex_lock(&w->lock);
     if (w->pending.first != NULL && here && !w->busy)
@@ -112,7 +112,7 @@ void worker_work(struct worker *w, bool here)
         pthread_cond_signal(&w->work);
 }
 
-void worker_tick(struct worker *w, int64_t tick_ms)
+void worker_tick(struct kit_worker *w, int64_t tick_ms)
 {
     pthread_mutex_lock(&w->lock);
     if (tick_ms < w->tick_ms) {
@@ -123,14 +123,14 @@ void worker_tick(struct worker *w, int64_t tick_ms)
     pthread_mutex_unlock(&w->lock);
 }
 
-void worker_need(struct worker *w)
+void worker_need(struct kit_worker *w)
 {
     pthread_mutex_lock(&w->lock);
     (void)need_thread(w); /* without it the lease is waited for */
     pthread_mutex_unlock(&w->lock);
 }
 
-void worker_stop(struct worker *w)
+void worker_stop(struct kit_worker *w)
 {
     pthread_mutex_lock(&w->lock);
     w->stopping = true;
@@ -141,7 +141,7 @@ void worker_stop(struct worker *w)
         w->end(w->store);
 }
 
-void worker_join(struct worker *w)
+void worker_join(struct kit_worker *w)
 {
     if (w->has_thread)
         pthread_join(w->thread, NULL);

@@ -8,7 +8,7 @@
 
 #include "backend/kit/pending.h"
 
-struct worker {
+struct kit_worker {
     void *store;
     /* Takes from the batch what it wants to do at once, does it, and returns that; NULL: all of it
      * would have to wait, and it may not. */
@@ -29,12 +29,12 @@ struct worker {
 };
 
 /* All of the above are set. The thread is started when there is something for it to do. */
-void worker_init(struct worker *w, const char *name);
-void worker_submit(struct worker *w, struct simba_request *batch); /* and then: */
-void worker_work(struct worker *w, bool here); /* here: on the calling thread, if it can */
+void worker_init(struct kit_worker *w, const char *name);
+void worker_submit(struct kit_worker *w, struct simba_request *batch); /* and then: */
+void worker_work(struct kit_worker *w, bool here); /* here: on the calling thread, if it can */
 
-void worker_tick(struct worker *w, int64_t tick_ms); /* from now on; at the start 1 s */
-void worker_need(struct worker *w); /* ticks, also while there is nothing else to do */
-void worker_stop(struct worker *w); /* does not wait; what is queued is run first */
-void worker_join(struct worker *w);
+void worker_tick(struct kit_worker *w, int64_t tick_ms); /* from now on; at the start 1 s */
+void worker_need(struct kit_worker *w); /* ticks, also while there is nothing else to do */
+void worker_stop(struct kit_worker *w); /* does not wait; what is queued is run first */
+void worker_join(struct kit_worker *w);
 #endif

@@ -69,8 +69,8 @@ struct space *space_enter(const char *name, struct memory *member)
 
 static void free_record(struct hash_node *node)
 {
-    free(((struct record *)(void *)node)->id);
-    free(((struct record *)(void *)node)->note);
+    free(((struct space_record *)(void *)node)->id);
+    free(((struct space_record *)(void *)node)->note);
     free(node);
 }
 
@@ -125,9 +125,9 @@ static _Atomic uint64_t last_token;
 
 /* ---- operations ---------------------------------------------------------------------------- */
 
-static struct record *record_of(struct space *s, const char *mutex, bool make)
+static struct space_record *record_of(struct space *s, const char *mutex, bool make)
 {
-    struct record *r = (struct record *)(void *)hash_table_find(&s->records, mutex);
+    struct space_record *r = (struct space_record *)(void *)hash_table_find(&s->records, mutex);
     if (r != NULL || !make)
         return r;
     size_t size = strlen(mutex) + 1;
@@ -141,23 +141,23 @@ static struct record *record_of(struct space *s, const char *mutex, bool make)
 }
 
 /* At `until` another may take it; the owner may renew only before. */
-static bool is_held(const struct record *r, int64_t now)
+static bool is_held(const struct space_record *r, int64_t now)
 {
     return r != NULL && r->id != NULL && r->until > now;
 }
 
-static bool is_tenure(const struct record *r, const struct simba_request *q)
+static bool is_tenure(const struct space_record *r, const struct simba_request *q)
 {
     return r != NULL && r->id != NULL && r->token == q->token && strcmp(r->id, q->id) == 0;
 }
 
-static bool may_renew(const struct record *r, const struct simba_request *q, int64_t now)
+static bool may_renew(const struct space_record *r, const struct simba_request *q, int64_t now)
 {
     return is_tenure(r, q) && is_held(r, now) && !r->evicted;
 }
 
 /* EVICT: what the operator does not name may be anything. */
-static bool is_meant(const struct record *r, const struct simba_request *q)
+static bool is_meant(const struct space_record *r, const struct simba_request *q)
 {
     return (q->token == 0 || q->token == r->token) &&
            (q->id[0] == '\0' || strcmp(q->id, r->id) == 0);
@@ -171,7 +171,7 @@ static int64_t lease_of(const struct simba_request *q)
 static const struct simba_answer out_of_memory = {
     .code = SIMBA_ELIMIT, .age_ms = -1, .text = "out of memory"};
 
-static enum space_news contend(struct record *r, const struct simba_request *q, int64_t now,
+static enum space_news contend(struct space_record *r, const struct simba_request *q, int64_t now,
                                struct simba_answer *answer)
 {
     if (is_held(r, now)) {
@@ -194,7 +194,7 @@ static enum space_news contend(struct record *r, const struct simba_request *q, 
     return SPACE_CHANGED;
 }
 
-static enum space_news release(struct record *r)
+static enum space_news release(struct space_record *r)
 {
     enum space_news news = r->contended ? SPACE_FREED : SPACE_CHANGED;
     free(r->id);
@@ -205,7 +205,7 @@ static enum space_news release(struct record *r)
 }
 
 /* Gracefully: the owner is told, and asks. */
-static enum space_news evict(struct record *r, bool forced)
+static enum space_news evict(struct space_record *r, bool forced)
 {
     r->evicted = true;
     if (forced)
@@ -214,7 +214,7 @@ static enum space_news evict(struct record *r, bool forced)
 }
 
 /* An owner that may renew may publish. What was overtaken by a later one changes nothing. */
-static enum space_news publish(struct record *r, const struct simba_request *q, int64_t now,
+static enum space_news publish(struct space_record *r, const struct simba_request *q, int64_t now,
                                struct simba_answer *answer)
 {
     if (r->note != NULL && r->note_token == q->token && r->note_serial >= q->serial)
@@ -233,7 +233,7 @@ static enum space_news publish(struct record *r, const struct simba_request *q, 
 }
 
 /* NULL: there is none. */
-static const struct simba_noted *note_of(const struct record *r, int64_t now,
+static const struct simba_noted *note_of(const struct space_record *r, int64_t now,
                                          struct simba_noted *noted)
 {
     if (r == NULL || r->note == NULL)
@@ -247,7 +247,7 @@ void space_list(struct space *s, struct memory *m, struct simba_request *q)
     int64_t now = clock_now();
     for (size_t i = 0; i < s->records.buckets; i++) {
         for (struct hash_node *n = s->records.bucket[i]; n != NULL; n = n->next) {
-            const struct record *r = (struct record *)(void *)n;
+            const struct space_record *r = (struct space_record *)(void *)n;
             struct simba_noted noted;
             if (is_held(r, now) && strncmp(r->mutex, q->mutex, strlen(q->mutex)) == 0)
                 m->host->found(m->host, q,
@@ -264,7 +264,7 @@ enum space_news space_apply(struct space *s, const struct simba_request *q,
 {
     int64_t now = clock_now();
     enum space_news news = SPACE_NOTHING;
-    struct record *r = record_of(s, q->mutex, q->op == SIMBA_CONTEND);
+    struct space_record *r = record_of(s, q->mutex, q->op == SIMBA_CONTEND);
     *answer = (struct simba_answer){.age_ms = -1};
     switch (q->op) {
     case SIMBA_CONTEND:

@@ -12,7 +12,7 @@
 #include "backend/kit/pending.h"
 #include "base/hash_table.h"
 
-struct record {
+struct space_record {
     struct hash_node by_mutex; /* first */
     char *id;                  /* the owner, allocated; NULL: nobody */
     uint64_t token;            /* of the last tenure */

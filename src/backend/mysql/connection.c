@@ -35,7 +35,7 @@ static const struct {
     {ER_LOCK_WAIT_TIMEOUT, SQL_LOCKED, SIMBA_ESTORE, ""},
     {ER_LOCK_DEADLOCK, SQL_RETRY, SIMBA_ESTORE, ""},
     {ER_CHECKREAD, SQL_RETRY, SIMBA_ESTORE, ""},
-    {ER_SUBQUERY_NO_1_ROW, SQL_BROKEN, SIMBA_ESTORE, /* STILL_OLD in statements.c */
+    {ER_SUBQUERY_NO_1_ROW, SQL_BROKEN, SIMBA_ESTORE, /* still_without_tokens in statements.sql */
      ": the table has a new column for tokens, trying again with it"},
     {ER_NO_SUCH_TABLE, SQL_BROKEN, SIMBA_ESCHEMA, ""}, /* the next connection looks at it anew */
     {ER_BAD_FIELD_ERROR, SQL_BROKEN, SIMBA_ESCHEMA, ""},
@@ -80,39 +80,39 @@ enum sql_end mysql_connection_explain(MYSQL *mysql, int *code, char *why)
 
 /* ---- a session ----------------------------------------------------------------------------- */
 
-static bool run(struct mysql_connection *l, const char *statement)
+static bool run(struct mysql_connection *my, const char *statement)
 {
-    return mysql_query(&l->mysql, statement) == 0;
+    return mysql_query(&my->mysql, statement) == 0;
 }
 
-static bool set_session(struct mysql_connection *l, const struct mysql_config *c)
+static bool set_session(struct mysql_connection *my, const struct mysql_config *c)
 {
     char line[128];
     if (!run(
-            l,
+            my,
             "SET SESSION autocommit=1,time_zone='+00:00',sql_mode='STRICT_ALL_TABLES',"
-            "innodb_lock_wait_timeout=1,lock_wait_timeout=1,@g=0")) /* @g: see statements.c; it must be there */
+            "innodb_lock_wait_timeout=1,lock_wait_timeout=1,@g=0")) /* @g: see statements.sql; it must be there */
         return false;
     /* Without gaps that others wait for, unless the binary log forbids it. */
-    if (!run(l, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"))
+    if (!run(my, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"))
         return false;
-    if (!mariadb_connection(&l->mysql))
+    if (!mariadb_connection(&my->mysql))
         return true;
     snprintf(line, sizeof line, "SET SESSION max_statement_time=%u",
              seconds(c->command_timeout_ms) + 1);
-    return run(l, line);
+    return run(my, line);
 }
 
-static bool prepare(struct mysql_connection *l)
+static bool prepare(struct mysql_connection *my)
 {
     struct statement t = {.bytes = NULL};
     bool ok = true;
     for (int i = 0; i < OFTEN && ok; i++) {
-        struct mysql_prepared *p = &l->often[i];
+        struct mysql_prepared *p = &my->often[i];
         sql_statement_reset(&t);
-        if (!mysql_statements_often(&t, &l->dialect, (enum mysql_often)i, p->parameters))
+        if (!mysql_statements_often(&t, &my->table, (enum mysql_often)i, p))
             continue;
-        p->statement = mysql_stmt_init(&l->mysql);
+        p->statement = mysql_stmt_init(&my->mysql);
         ok = p->statement != NULL &&
              mysql_stmt_prepare(p->statement, t.bytes, (unsigned long)t.length) == 0;
     }
@@ -187,73 +187,73 @@ static void explain_connect(unsigned error, const struct mysql_config *c, int64_
 }
 
 /* The client library lets children of the process inherit the connection. */
-static bool connect_to_server(struct mysql_connection *l, const struct mysql_config *c)
+static bool connect_to_server(struct mysql_connection *my, const struct mysql_config *c)
 {
-    if (mysql_real_connect(&l->mysql, c->host, c->user, c->password, c->database, (unsigned)c->port,
+    if (mysql_real_connect(&my->mysql, c->host, c->user, c->password, c->database, (unsigned)c->port,
                            c->socket, CLIENT_FOUND_ROWS) == NULL)
         return false;
-    fcntl((int)mysql_get_socket(&l->mysql), F_SETFD, FD_CLOEXEC);
+    fcntl((int)mysql_get_socket(&my->mysql), F_SETFD, FD_CLOEXEC);
     return true;
 }
 
 bool mysql_connection_open(const void *config, struct sql_session *out, int *code, char *why)
 {
     const struct mysql_config *c = config;
-    struct mysql_connection *l = calloc(1, sizeof *l);
-    if (l == NULL || mysql_init(&l->mysql) == NULL) {
-        free(l);
+    struct mysql_connection *my = calloc(1, sizeof *my);
+    if (my == NULL || mysql_init(&my->mysql) == NULL) {
+        free(my);
         *code = SIMBA_ELIMIT;
         snprintf(why, SQL_WHY_MAX, "out of memory");
         return false;
     }
-    set_options(&l->mysql, c);
+    set_options(&my->mysql, c);
     int64_t began = simba_now();
     int rc = -1; /* as the client library says */
-    if (connect_to_server(l, c) && set_session(l, c))
-        rc = mysql_inspect_server(l, c);
+    if (connect_to_server(my, c) && set_session(my, c))
+        rc = mysql_inspect_server(my, c);
     if (rc == 0)
-        rc = mysql_inspect_table(l, c, why);
+        rc = mysql_inspect_table(my, c, why);
     if (rc == 0) {
-        l->dialect.timed = mariadb_connection(&l->mysql);
-        l->dialect.returning =
-            c->returning && l->dialect.timed && mysql_get_server_version(&l->mysql) >= 100500;
-        l->reads_first = true;
-        bool may_write = l->inspection.missing[0] == '\0' && !l->inspection.read_only;
-        rc = !may_write || prepare(l) ? 0 : -1;
+        my->table.timed = mariadb_connection(&my->mysql);
+        my->table.returning =
+            c->returning && my->table.timed && mysql_get_server_version(&my->mysql) >= 100500;
+        my->reads_first = true;
+        bool may_write = my->inspection.missing[0] == '\0' && !my->inspection.read_only;
+        rc = !may_write || prepare(my) ? 0 : -1;
     }
     if (rc == 0) {
-        *out = (struct sql_session){.handle = l,
-                                    .fd = (int)mysql_get_socket(&l->mysql),
-                                    .one_by_one = !l->dialect.returning,
+        *out = (struct sql_session){.handle = my,
+                                    .fd = (int)mysql_get_socket(&my->mysql),
+                                    .one_by_one = !my->table.returning,
                                     .passes = true,
                                     .makes_tables = c->create != SQL_CREATE_NEVER,
-                                    .inspection = &l->inspection};
+                                    .inspection = &my->inspection};
         return true;
     }
     if (rc == -1) {
-        mysql_connection_explain(&l->mysql, code, why);
-        explain_connect(mysql_errno(&l->mysql), c, simba_now() - began, code, why);
+        mysql_connection_explain(&my->mysql, code, why);
+        explain_connect(mysql_errno(&my->mysql), c, simba_now() - began, code, why);
     } else
         *code = rc;
-    mysql_connection_close(l);
+    mysql_connection_close(my);
     return false;
 }
 
 /* A call that waits is ended first: on a socket that is shut it does not wait any longer. */
 void mysql_connection_close(void *handle)
 {
-    struct mysql_connection *l = handle;
+    struct mysql_connection *my = handle;
     int error;
-    if (l->waiting != 0)
-        shutdown(mysql_get_socket(&l->mysql), SHUT_RDWR);
-    while (l->waiting != 0)
-        l->waiting = mysql_perform_resume(l, l->waiting, &error);
-    if (l->result != NULL)
-        mysql_free_result(l->result);
-    mysql_close(&l->mysql);
+    if (my->waiting != 0)
+        shutdown(mysql_get_socket(&my->mysql), SHUT_RDWR);
+    while (my->waiting != 0)
+        my->waiting = mysql_perform_resume(my, my->waiting, &error);
+    if (my->result != NULL)
+        mysql_free_result(my->result);
+    mysql_close(&my->mysql);
     for (int i = 0; i < OFTEN; i++) { /* after that they have nobody to say good-bye to */
-        if (l->often[i].statement != NULL)
-            mysql_stmt_close(l->often[i].statement);
+        if (my->often[i].statement != NULL)
+            mysql_stmt_close(my->often[i].statement);
     }
-    free(l);
+    free(my);
 }

@@ -1,4 +1,4 @@
-/* mysql.c: the store as the runtime sees it, and the driver as the frame of backend/sql does. */
+/* mysql.c: the store as the runtime sees it, and the dialect as the frame of backend/sql does. */
 #include "backend/mysql/mysql.h"
 
 /* Nothing is said unasked, but for good-bye. */
@@ -9,7 +9,7 @@ static bool idle(struct sql *s, void *connection)
     return false;
 }
 
-static const struct sql_driver driver = {
+static const struct sql_dialect dialect = {
     .same_names_help =
         "give the columns mutex and owner_id a binary collation (docs/guides/mysql.md)",
     .see_locks = "SHOW PROCESSLIST",
@@ -28,7 +28,7 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
                       size_t why_size)
 {
     mysql_server_init(0, NULL, NULL); /* once, and not on a thread, for those who fork */
-    return sql_open(host, &driver, url, store, why, why_size);
+    return sql_open(host, &dialect, url, store, why, why_size);
 }
 
 static const char *const schemes[] = {"mysql", "mariadb", NULL};

@@ -5,7 +5,7 @@
  *   connection.c   a new connection, on a thread: the session; and its failures
  *   inspect.c      what its server and table are like; makes the table, or a better one of it
  *   perform.c      a job as statements, without blocking
- *   statements.c   the statements */
+ *   statements.c   a job as the text of a statement; statements.sql has what is sent */
 #ifndef BACKEND_MYSQL_H
 #define BACKEND_MYSQL_H
 
@@ -25,13 +25,11 @@ struct mysql_config {
     int64_t connect_timeout_ms, command_timeout_ms;
 };
 
-/* What the table can do, which changes the statements. */
-struct mysql_dialect {
+/* What the server and its table can do, which changes the statements. */
+struct mysql_table {
     bool fences;    /* there is a fencing_token; else the version is the token */
     bool returning; /* INSERT ... ON DUPLICATE KEY UPDATE ... RETURNING */
     bool timed;     /* statements have a time limit, which SET STATEMENT lifts */
-    char *
-        parameters; /* not NULL: for a statement to be prepared; what is missing in it, letter by letter */
 };
 
 #define MYSQL_PARAMETERS_MAX 16
@@ -40,15 +38,15 @@ struct mysql_dialect {
 enum mysql_often { OFTEN_TAKE, OFTEN_READ, OFTEN_RENEW, OFTEN_RELEASE, OFTEN_PASS, OFTEN };
 
 struct mysql_prepared {
-    MYSQL_STMT *statement; /* NULL: there is none */
-    char parameters[MYSQL_PARAMETERS_MAX];
+    MYSQL_STMT *statement;                           /* NULL: there is none */
+    enum sql_value parameters[MYSQL_PARAMETERS_MAX]; /* SQL_VALUE_NONE behind the last */
 };
 
 enum mysql_step { STEP_QUERY, STEP_RESULT, STEP_EXECUTE, STEP_STORE };
 
 struct mysql_connection {
     MYSQL mysql;
-    struct mysql_dialect dialect;
+    struct mysql_table table;
     enum mysql_step step;
     int stage;   /* enum mysql_stage of perform.c */
     int waiting; /* what a call that is under way waits for; 0: none is */
@@ -76,25 +74,25 @@ void mysql_connection_close(void *handle);
 enum sql_end mysql_connection_explain(MYSQL *mysql, int *code, char *why); /* the last failure */
 
 /* inspect.c: 0, a code of ours with why, or -1: as the client library says */
-int mysql_inspect_server(struct mysql_connection *l, const struct mysql_config *c);
-int mysql_inspect_table(struct mysql_connection *l, const struct mysql_config *c, char *why);
+int mysql_inspect_server(struct mysql_connection *my, const struct mysql_config *c);
+int mysql_inspect_table(struct mysql_connection *my, const struct mysql_config *c, char *why);
 
 /* perform.c */
 int mysql_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum sql_end *end);
 int mysql_perform_go_on(struct sql *s, void *handle, struct sql_job *job, int events,
                         enum sql_end *end);
-int mysql_perform_resume(struct mysql_connection *l, int events,
+int mysql_perform_resume(struct mysql_connection *my, int events,
                          int *error); /* the call that waits */
 
 /* statements.c */
-void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
+void mysql_statements_for(struct statement *t, const struct mysql_table *table,
                           const struct sql_job *job);
-bool mysql_statements_often(
-    struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
-    char parameters[MYSQL_PARAMETERS_MAX]); /* false: this one is not prepared */
+/* For p to be prepared, and its parameters. False: this one is not prepared. */
+bool mysql_statements_often(struct statement *t, const struct mysql_table *table,
+                            enum mysql_often which, struct mysql_prepared *p);
 /* Of an acquisition: the row; or one that is taken by being made. */
-void mysql_statements_read(struct statement *t, const struct mysql_dialect *d,
+void mysql_statements_read(struct statement *t, const struct mysql_table *table,
                            const struct sql_job *job);
-void mysql_statements_make(struct statement *t, const struct mysql_dialect *d,
+void mysql_statements_make(struct statement *t, const struct mysql_table *table,
                            const struct sql_job *job);
 #endif

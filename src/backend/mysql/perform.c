@@ -1,5 +1,6 @@
 /* perform.c: a job as one statement, in the client library's way not to block: a call either
  * ends or says what it waits for. */
+#include <assert.h>
 #include <mysqld_error.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,16 +65,16 @@ static void take_rows(struct sql *s, struct sql_job *job, MYSQL_RES *result)
 }
 
 /* What an UPDATE of one row says: how many there were. */
-static void take_count(struct sql *s, struct mysql_connection *l, struct sql_job *job)
+static void take_count(struct sql *s, struct mysql_connection *my, struct sql_job *job)
 {
     const struct simba_request *q = job->item[0].request;
     if (q == NULL)
         return;
-    bool changed = mysql_affected_rows(&l->mysql) > 0;
+    bool changed = mysql_affected_rows(&my->mysql) > 0;
     bool begins = job->op == SIMBA_CONTEND || job->op == SQL_PASS;
     struct sql_row row = {.mutex = q->mutex,
                           .owner = changed ? q->id : "",
-                          .token = begins ? mysql_insert_id(&l->mysql) : q->token,
+                          .token = begins ? mysql_insert_id(&my->mysql) : q->token,
                           .left_ms = changed ? q->ttl_ms + q->transition_ms : 0,
                           .age_ms = begins ? 0 : -1,
                           .changed = changed};
@@ -82,14 +83,14 @@ static void take_count(struct sql *s, struct mysql_connection *l, struct sql_job
 
 /* ---- prepared statements ------------------------------------------------------------------- */
 
-static const struct mysql_prepared *prepared_for(const struct mysql_connection *l,
+static const struct mysql_prepared *prepared_for(const struct mysql_connection *my,
                                                  const struct sql_job *job)
 {
     if (job->count != 1 || job->short_lock_wait)
         return NULL;
-    const struct mysql_prepared *p = job->op == SIMBA_RENEW     ? &l->often[OFTEN_RENEW]
-                                     : job->op == SIMBA_RELEASE ? &l->often[OFTEN_RELEASE]
-                                     : job->op == SQL_PASS      ? &l->often[OFTEN_PASS]
+    const struct mysql_prepared *p = job->op == SIMBA_RENEW     ? &my->often[OFTEN_RENEW]
+                                     : job->op == SIMBA_RELEASE ? &my->often[OFTEN_RELEASE]
+                                     : job->op == SQL_PASS      ? &my->often[OFTEN_PASS]
                                                                 : NULL;
     return p != NULL && p->statement != NULL ? p : NULL;
 }
@@ -107,44 +108,52 @@ static MYSQL_BIND bind_number(uint64_t *number)
 }
 
 /* False: it does not take them. */
-static bool bind_all(struct mysql_connection *l, const struct mysql_prepared *p,
+static bool bind_all(struct mysql_connection *my, const struct mysql_prepared *p,
                      const struct sql_item *item)
 {
     const struct simba_request *q = item->request, *before = item->release;
     MYSQL_BIND in[MYSQL_PARAMETERS_MAX];
-    l->token = q->token;
-    l->token_before = before != NULL ? before->token : 0;
-    l->ttl_ms = (uint64_t)q->ttl_ms;
-    l->lease_ms = (uint64_t)(q->ttl_ms + q->transition_ms);
-    sql_evicted_id(q->id, l->evicted);
-    for (size_t i = 0; p->parameters[i] != '\0'; i++) {
+    my->token = q->token;
+    my->token_before = before != NULL ? before->token : 0;
+    my->ttl_ms = (uint64_t)q->ttl_ms;
+    my->lease_ms = (uint64_t)(q->ttl_ms + q->transition_ms);
+    sql_evicted_id(q->id, my->evicted);
+    for (size_t i = 0; p->parameters[i] != SQL_VALUE_NONE; i++) {
         switch (p->parameters[i]) {
-        case 'm':
-        case 'M':
+        case SQL_VALUE_MUTEX:
+        case SQL_VALUE_MUTEX_BYTES:
+        case SQL_VALUE_MUTEXES:
             in[i] = bind_text(q->mutex);
             break;
-        case 'i':
-        case 'I':
+        case SQL_VALUE_ID:
+        case SQL_VALUE_ID_BYTES:
             in[i] = bind_text(q->id);
             break;
-        case 'E':
-            in[i] = bind_text(l->evicted);
+        case SQL_VALUE_EVICTED_ID_BYTES:
+            in[i] = bind_text(my->evicted);
             break;
-        case 'B':
+        case SQL_VALUE_BEFORE_ID_BYTES:
             in[i] = bind_text(before != NULL ? before->id : "");
             break;
+        case SQL_VALUE_TOKEN:
+            in[i] = bind_number(&my->token);
+            break;
+        case SQL_VALUE_BEFORE_TOKEN:
+            in[i] = bind_number(&my->token_before);
+            break;
+        case SQL_VALUE_TTL:
+            in[i] = bind_number(&my->ttl_ms);
+            break;
         default:
-            in[i] = bind_number(p->parameters[i] == 't'   ? &l->token
-                                : p->parameters[i] == 'T' ? &l->token_before
-                                : p->parameters[i] == 'l' ? &l->ttl_ms
-                                                          : &l->lease_ms);
+            assert(p->parameters[i] == SQL_VALUE_LEASE);
+            in[i] = bind_number(&my->lease_ms);
         }
     }
     return mysql_stmt_bind_param(p->statement, in) == 0;
 }
 
 /* The one row of an acquisition. */
-static void take_stored(struct sql *s, struct mysql_connection *l, struct sql_job *job)
+static void take_stored(struct sql *s, struct mysql_connection *my, struct sql_job *job)
 {
     char mutex[4 * SIMBA_MUTEX_MAX + 1] = "", owner[4 * SIMBA_ID_MAX + 1] = "";
     int64_t left = 0, age = 0, changed = 0;
@@ -162,8 +171,8 @@ static void take_stored(struct sql *s, struct mysql_connection *l, struct sql_jo
     out[0].length = &length[0];
     out[1].length = &length[1];
     out[5].is_null = &whole;
-    if (mysql_stmt_field_count(l->statement) == COLUMNS &&
-        mysql_stmt_bind_result(l->statement, out) == 0 && mysql_stmt_fetch(l->statement) == 0) {
+    if (mysql_stmt_field_count(my->statement) == COLUMNS &&
+        mysql_stmt_bind_result(my->statement, out) == 0 && mysql_stmt_fetch(my->statement) == 0) {
         mutex[length[0] < sizeof mutex ? length[0] : sizeof mutex - 1] = '\0';
         owner[length[1] < sizeof owner ? length[1] : sizeof owner - 1] = '\0';
         sql_found(s, job,
@@ -176,25 +185,25 @@ static void take_stored(struct sql *s, struct mysql_connection *l, struct sql_jo
                                     .first = whole ? 0 : (uint32_t)first,
                                     .changed = changed != 0});
     }
-    mysql_stmt_free_result(l->statement);
+    mysql_stmt_free_result(my->statement);
 }
 
 /* ---- statements as text -------------------------------------------------------------------- */
 
 /* The result of a statement as text. */
-static void take_result(struct sql *s, struct mysql_connection *l, struct sql_job *job)
+static void take_result(struct sql *s, struct mysql_connection *my, struct sql_job *job)
 {
-    if (l->result != NULL) {
-        take_rows(s, job, l->result);
-        mysql_free_result(l->result);
-        l->result = NULL;
+    if (my->result != NULL) {
+        take_rows(s, job, my->result);
+        mysql_free_result(my->result);
+        my->result = NULL;
     } else if (job->op == SIMBA_RENEW || job->op == SIMBA_RELEASE || job->op == SIMBA_EVICT ||
                job->op == SQL_PASS || job->op == SIMBA_PUBLISH) {
-        take_count(s, l, job);
+        take_count(s, my, job);
     }
 }
 
-static int failed(struct sql *s, struct mysql_connection *l, enum sql_end *end)
+static int failed(struct sql *s, struct mysql_connection *my, enum sql_end *end)
 {
     char why[SQL_WHY_MAX];
     int code;
@@ -203,29 +212,29 @@ static int failed(struct sql *s, struct mysql_connection *l, enum sql_end *end)
         *end = SQL_FAILED;
         return 0;
     }
-    *end = mysql_connection_explain(&l->mysql, &code, why);
+    *end = mysql_connection_explain(&my->mysql, &code, why);
     sql_fail(s, code, "%s", why);
     if ((code == SIMBA_ESCHEMA || code == SIMBA_EDENIED) && strstr(why, "simba_note") != NULL) {
-        sql_fail_notes(s, code == SIMBA_ESCHEMA, mysql_error(&l->mysql));
+        sql_fail_notes(s, code == SIMBA_ESCHEMA, mysql_error(&my->mysql));
         *end = SQL_FAILED;
     }
     return 0;
 }
 
-static int execute(struct mysql_connection *l, const struct mysql_prepared *p, int *error)
+static int execute(struct mysql_connection *my, const struct mysql_prepared *p, int *error)
 {
-    l->step = STEP_EXECUTE;
-    l->statement = p->statement;
-    return mysql_stmt_execute_start(error, l->statement);
+    my->step = STEP_EXECUTE;
+    my->statement = p->statement;
+    return mysql_stmt_execute_start(error, my->statement);
 }
 
-static int query(struct sql *s, struct mysql_connection *l, int *error)
+static int query(struct sql *s, struct mysql_connection *my, int *error)
 {
-    l->step = STEP_QUERY;
+    my->step = STEP_QUERY;
     *error = s->statement.failed; /* the beginning of one may mean something else */
     if (*error != 0)
         return 0;
-    return mysql_real_query_start(error, &l->mysql, s->statement.bytes, s->statement.length);
+    return mysql_real_query_start(error, &my->mysql, s->statement.bytes, s->statement.length);
 }
 
 /* ---- acquisitions -------------------------------------------------------------------------- */
@@ -236,53 +245,54 @@ static bool is_contend_one(const struct sql_job *job)
 }
 
 /* Begins what the stage of an acquisition of one mutex is about. */
-static int contend(struct sql *s, struct mysql_connection *l, struct sql_job *job, int *error)
+static int contend(struct sql *s, struct mysql_connection *my, struct sql_job *job, int *error)
 {
-    bool takes = l->stage == STAGE_TAKE, makes = l->stage == STAGE_MAKE;
+    bool takes = my->stage == STAGE_TAKE, makes = my->stage == STAGE_MAKE;
     const struct mysql_prepared *p = makes || (takes && job->short_lock_wait)
                                          ? NULL
-                                         : &l->often[takes ? OFTEN_TAKE : OFTEN_READ];
+                                         : &my->often[takes ? OFTEN_TAKE : OFTEN_READ];
     sql_job_forget(job);
-    if (p != NULL && p->statement != NULL && bind_all(l, p, &job->item[0]))
-        return execute(l, p, error);
+    if (p != NULL && p->statement != NULL && bind_all(my, p, &job->item[0]))
+        return execute(my, p, error);
     sql_statement_reset(&s->statement);
     if (makes)
-        mysql_statements_make(&s->statement, &l->dialect, job);
+        mysql_statements_make(&s->statement, &my->table, job);
     else if (takes)
-        mysql_statements_for(&s->statement, &l->dialect, job);
+        mysql_statements_for(&s->statement, &my->table, job);
     else
-        mysql_statements_read(&s->statement, &l->dialect, job);
-    return query(s, l, error);
+        mysql_statements_read(&s->statement, &my->table, job);
+    return query(s, my, error);
 }
 
 /* Another has made the row meanwhile. */
-static bool is_made_by_another(struct mysql_connection *l, const struct sql_job *job)
+static bool is_made_by_another(struct mysql_connection *my, const struct sql_job *job)
 {
-    return is_contend_one(job) && l->stage == STAGE_MAKE && mysql_errno(&l->mysql) == ER_DUP_ENTRY;
+    return is_contend_one(job) && my->stage == STAGE_MAKE &&
+           mysql_errno(&my->mysql) == ER_DUP_ENTRY;
 }
 
 /* What follows on a stage that has ended well. False: the acquisition is done. */
-static bool next_stage(struct sql *s, struct mysql_connection *l, struct sql_job *job)
+static bool next_stage(struct sql *s, struct mysql_connection *my, struct sql_job *job)
 {
     const struct sql_item *item = &job->item[0];
-    bool is_made = is_made_by_another(l, job);
-    switch (l->stage) {
+    bool is_made = is_made_by_another(my, job);
+    switch (my->stage) {
     case STAGE_READ:
-        l->reads_first = item->owner[0] != '\0' && item->left_ms > 0;
-        l->has_read = true;
-        l->stage = item->seen ? STAGE_TAKE : STAGE_MAKE;
-        return !l->reads_first;
+        my->reads_first = item->owner[0] != '\0' && item->left_ms > 0;
+        my->has_read = true;
+        my->stage = item->seen ? STAGE_TAKE : STAGE_MAKE;
+        return !my->reads_first;
     case STAGE_MAKE:
-        l->stage = STAGE_TAKE;
+        my->stage = STAGE_TAKE;
         if (!is_made)
-            take_count(s, l, job);
+            take_count(s, my, job);
         return is_made;
     case STAGE_TAKE:
-        l->reads_first = mysql_affected_rows(&l->mysql) == 0;
-        if (!l->reads_first)
-            take_count(s, l, job);
-        l->stage = l->has_read ? STAGE_READ_AGAIN : STAGE_READ;
-        return l->reads_first;
+        my->reads_first = mysql_affected_rows(&my->mysql) == 0;
+        if (!my->reads_first)
+            take_count(s, my, job);
+        my->stage = my->has_read ? STAGE_READ_AGAIN : STAGE_READ;
+        return my->reads_first;
     default:
         return false;
     }
@@ -291,87 +301,88 @@ static bool next_stage(struct sql *s, struct mysql_connection *l, struct sql_job
 /* ---- calls --------------------------------------------------------------------------------- */
 
 /* A call has ended well: begins the next one. False: there is none, the job is done. */
-static bool next_call(struct sql *s, struct mysql_connection *l, struct sql_job *job, int *wait,
+static bool next_call(struct sql *s, struct mysql_connection *my, struct sql_job *job, int *wait,
                       int *error)
 {
-    switch (l->step) {
+    switch (my->step) {
     case STEP_EXECUTE:
-        if (mysql_stmt_field_count(l->statement) > 0) {
-            l->step = STEP_STORE;
-            *wait = mysql_stmt_store_result_start(error, l->statement);
+        if (mysql_stmt_field_count(my->statement) > 0) {
+            my->step = STEP_STORE;
+            *wait = mysql_stmt_store_result_start(error, my->statement);
             return true;
         }
         if (!is_contend_one(job))
-            take_count(s, l, job);
+            take_count(s, my, job);
         break;
     case STEP_STORE:
-        take_stored(s, l, job);
+        take_stored(s, my, job);
         break;
     case STEP_QUERY:
-        l->step = STEP_RESULT;
-        *wait = mysql_store_result_start(&l->result, &l->mysql);
+        my->step = STEP_RESULT;
+        *wait = mysql_store_result_start(&my->result, &my->mysql);
         return true;
     default:
-        take_result(s, l, job);
+        take_result(s, my, job);
     }
-    if (!is_contend_one(job) || !next_stage(s, l, job))
+    if (!is_contend_one(job) || !next_stage(s, my, job))
         return false;
-    *wait = contend(s, l, job, error);
+    *wait = contend(s, my, job, error);
     return true;
 }
 
 /* Calls that the library has begun or can begin, until one waits or all is done. */
-static int run(struct sql *s, struct mysql_connection *l, struct sql_job *job, int wait, int error,
+static int run(struct sql *s, struct mysql_connection *my, struct sql_job *job, int wait, int error,
                enum sql_end *end)
 {
     do {
-        l->waiting = wait;
+        my->waiting = wait;
         if (wait != 0)
             return to_uv(wait);
-        bool no_result = l->step == STEP_RESULT && l->result == NULL && mysql_errno(&l->mysql) != 0;
+        bool no_result =
+            my->step == STEP_RESULT && my->result == NULL && mysql_errno(&my->mysql) != 0;
         if (error != 0 || no_result) {
-            if (!is_made_by_another(l, job))
-                return failed(s, l, end);
+            if (!is_made_by_another(my, job))
+                return failed(s, my, end);
             error = 0;
-            l->step = STEP_RESULT;
+            my->step = STEP_RESULT;
         }
-    } while (next_call(s, l, job, &wait, &error));
+    } while (next_call(s, my, job, &wait, &error));
     *end = SQL_DONE;
     return 0;
 }
 
 int mysql_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum sql_end *end)
 {
-    struct mysql_connection *l = handle;
+    struct mysql_connection *my = handle;
     int error = 0, wait;
-    const struct mysql_prepared *p = prepared_for(l, job);
+    const struct mysql_prepared *p = prepared_for(my, job);
     sql_statement_reset(&s->statement);
     if (is_contend_one(job)) {
-        l->has_read = false;
-        l->stage = l->reads_first || job->short_lock_wait ? STAGE_READ : STAGE_TAKE;
-        wait = contend(s, l, job, &error);
-        return run(s, l, job, wait, error, end);
+        my->has_read = false;
+        my->stage = my->reads_first || job->short_lock_wait ? STAGE_READ : STAGE_TAKE;
+        wait = contend(s, my, job, &error);
+        return run(s, my, job, wait, error, end);
     }
-    if (p != NULL && bind_all(l, p, &job->item[0])) {
-        wait = execute(l, p, &error);
-        return run(s, l, job, wait, error, end);
+    if (p != NULL && bind_all(my, p, &job->item[0])) {
+        wait = execute(my, p, &error);
+        return run(s, my, job, wait, error, end);
     }
-    mysql_statements_for(&s->statement, &l->dialect, job);
-    wait = query(s, l, &error);
-    return run(s, l, job, wait, error, end);
+    mysql_statements_for(&s->statement, &my->table, job);
+    wait = query(s, my, &error);
+    return run(s, my, job, wait, error, end);
 }
 
-int mysql_perform_resume(struct mysql_connection *l, int events, int *error)
+int mysql_perform_resume(struct mysql_connection *my, int events, int *error)
 {
-    switch (l->step) {
+    switch (my->step) {
     case STEP_QUERY:
-        return mysql_real_query_cont(error, &l->mysql, events);
+        return mysql_real_query_cont(error, &my->mysql, events);
     case STEP_EXECUTE:
-        return mysql_stmt_execute_cont(error, l->statement, events);
+        return mysql_stmt_execute_cont(error, my->statement, events);
     case STEP_STORE:
-        return mysql_stmt_store_result_cont(error, l->statement, events);
+        return mysql_stmt_store_result_cont(error, my->statement, events);
     default:
-        return mysql_store_result_cont(&l->result, &l->mysql, events);
+        return mysql_store_result_cont(&my->result, &my->mysql, events);
     }
 }
 

@@ -10,19 +10,19 @@
 
 #define TOO_MANY "; raise max_connections, or use fewer"
 
-struct failure {
+struct postgres_failure {
     const char *state; /* an SQLSTATE, or its first two letters */
     enum sql_end end;
     int code;
     const char *help;
 };
 
-static const struct failure failures[] = {
+static const struct postgres_failure failures[] = {
     {"55P03", SQL_LOCKED, SIMBA_ESTORE, ""},
     {"40P01", SQL_RETRY, SIMBA_ESTORE, ""},
     {"40001", SQL_RETRY, SIMBA_ESTORE, ""},
     {"25006", SQL_BROKEN, SIMBA_ESTORE, "; this server cannot be written to, use the primary"},
-    {"21000", SQL_BROKEN, SIMBA_ESTORE, /* STILL_OLD in statements.c */
+    {"21000", SQL_BROKEN, SIMBA_ESTORE, /* and_still_without_tokens in statements.sql */
      ": the table has a new column for tokens, trying again with it"},
     {"0A000", SQL_BROKEN, SIMBA_ESTORE, /* a cached plan, of a table that was upgraded */
      ": the table has changed, trying again"},
@@ -44,7 +44,7 @@ static const struct failure failures[] = {
 
 enum sql_end postgres_connection_explain(const char *state, int *code, const char **help)
 {
-    const struct failure *f = failures;
+    const struct postgres_failure *f = failures;
     while (strncmp(f->state, state, strlen(f->state)) != 0)
         f++;
     *code = f->code;
@@ -166,22 +166,22 @@ static bool prepare(struct postgres_connecting *d)
 bool postgres_connection_open(const void *config, struct sql_session *out, int *code, char *why)
 {
     struct postgres_connecting d = {.config = config, .code = code, .why = why};
-    struct postgres_connection *l = d.connection = calloc(1, sizeof *l);
-    if (l == NULL)
+    struct postgres_connection *pg = d.connection = calloc(1, sizeof *pg);
+    if (pg == NULL)
         return out_of_memory(&d);
-    l->conn = PQconnectdbParams((const char *const *)d.config->keyword,
-                                (const char *const *)d.config->value, 0);
+    pg->conn = PQconnectdbParams((const char *const *)d.config->keyword,
+                                 (const char *const *)d.config->value, 0);
     if (!prepare(&d)) {
-        postgres_connection_close(l);
+        postgres_connection_close(pg);
         return false;
     }
-    *out = (struct sql_session){.handle = l,
-                                .fd = PQsocket(l->conn),
-                                .notifies = l->notifies,
-                                .passes = l->notifies && l->table.marks,
+    *out = (struct sql_session){.handle = pg,
+                                .fd = PQsocket(pg->conn),
+                                .notifies = pg->notifies,
+                                .passes = pg->notifies && pg->table.marks,
                                 .makes_tables = d.config->create != SQL_CREATE_NEVER,
-                                .inspection = &l->inspection};
-    if (l->pooled && !l->notifies)
+                                .inspection = &pg->inspection};
+    if (pg->pooled && !pg->notifies)
         out->warning =
             "there is a pooler before the server, where LISTEN does nothing: mutexes that "
             "are waited for are looked at every now and then (?poll=). If it pools "
@@ -191,9 +191,9 @@ bool postgres_connection_open(const void *config, struct sql_session *out, int *
 
 void postgres_connection_close(void *handle)
 {
-    struct postgres_connection *l = handle;
-    PQfinish(l->conn);
+    struct postgres_connection *pg = handle;
+    PQfinish(pg->conn);
     for (int w = 0; w < STATEMENTS; w++)
-        sql_statement_free(&l->statement[w]);
-    free(l);
+        sql_statement_free(&pg->statement[w]);
+    free(pg);
 }

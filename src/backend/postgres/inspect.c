@@ -20,77 +20,78 @@ static const char facts[] =
     "current_setting('synchronous_commit'),current_setting('full_page_writes'),"
     "floor(date_part('epoch',clock_timestamp())*1000)::bigint";
 
-static void note_push(struct postgres_connection *l)
+static void note_push(struct postgres_connection *pg)
 {
-    if (l->notifies)
-        sql_inspect_note(&l->inspection, SIMBA_LOG_INFO,
+    if (pg->notifies)
+        sql_inspect_note(&pg->inspection, SIMBA_LOG_INFO,
                          "LISTEN is used: a release wakes waiters at once");
-    else if (l->inspection.read_only || l->inspection.missing[0] != '\0')
+    else if (pg->inspection.read_only || pg->inspection.missing[0] != '\0')
         sql_inspect_note(
-            &l->inspection, SIMBA_LOG_INFO,
+            &pg->inspection, SIMBA_LOG_INFO,
             "without the right to write there is no LISTEN: observers poll (option poll)");
-    else if (l->pooled)
+    else if (pg->pooled)
         sql_inspect_note(
-            &l->inspection, SIMBA_LOG_WARN,
+            &pg->inspection, SIMBA_LOG_WARN,
             "a pooler is before the server, where LISTEN does nothing: what is waited for "
             "is looked at (?poll=). If it pools whole sessions, say listen=on");
     else
-        sql_inspect_note(&l->inspection, SIMBA_LOG_WARN,
+        sql_inspect_note(&pg->inspection, SIMBA_LOG_WARN,
                          "LISTEN is switched off: waiters poll (option poll)");
 }
 
 /* What a crash leaves of the last second. What is the session's to say is said there, see
  * set_session(). */
-static void note_durability(struct postgres_connection *l, const PGresult *r)
+static void note_durability(struct postgres_connection *pg, const PGresult *r)
 {
-    struct sql_inspection *h = &l->inspection;
+    struct sql_inspection *inspection = &pg->inspection;
     bool fsync = strcmp(PQgetvalue(r, 0, SYNCS), "off") != 0;
-    l->syncs = strcmp(PQgetvalue(r, 0, COMMITS), "off") != 0;
-    if (!l->syncs && l->pooled)
+    pg->syncs = strcmp(PQgetvalue(r, 0, COMMITS), "off") != 0;
+    if (!pg->syncs && pg->pooled)
         sql_inspect_note_loss(
-            h, SIMBA_LOG_ERROR,
+            inspection, SIMBA_LOG_ERROR,
             "synchronous_commit is off, and behind a pooler nobody else can switch it "
             "on (ALTER ROLE ... SET synchronous_commit=on)");
     else if (!fsync)
-        sql_inspect_note_loss(h, SIMBA_LOG_WARN, "fsync is off");
+        sql_inspect_note_loss(inspection, SIMBA_LOG_WARN, "fsync is off");
     else
-        sql_inspect_note(h, SIMBA_LOG_INFO,
+        sql_inspect_note(inspection, SIMBA_LOG_INFO,
                          "fsync is on, synchronous_commit %s: a grant survives a crash",
-                         l->syncs ? "too" : "is switched on in our sessions");
+                         pg->syncs ? "too" : "is switched on in our sessions");
     if (strcmp(PQgetvalue(r, 0, PAGES), "off") == 0)
-        sql_inspect_note(h, SIMBA_LOG_WARN,
+        sql_inspect_note(inspection, SIMBA_LOG_WARN,
                          "full_page_writes is off: a crash of the machine may damage the table");
 }
 
-static void note_server(struct postgres_connection *l, const PGresult *r)
+static void note_server(struct postgres_connection *pg, const PGresult *r)
 {
-    struct sql_inspection *h = &l->inspection;
-    const char *cipher = PQsslAttribute(l->conn, "cipher");
-    snprintf(h->server, sizeof h->server, "PostgreSQL %s", PQgetvalue(r, 0, VERSION));
-    snprintf(h->zone, sizeof h->zone, "%s", PQgetvalue(r, 0, ZONE));
-    snprintf(h->cipher, sizeof h->cipher, "%s",
-             !PQsslInUse(l->conn) ? ""
-             : cipher != NULL     ? cipher
-                                  : "TLS");
-    h->is_local = sql_config_is_local(PQhost(l->conn));
-    h->connections = strtoll(PQgetvalue(r, 0, CONNECTIONS), NULL, 10);
-    h->ahead_ms = strtoll(PQgetvalue(r, 0, NOW_MS), NULL, 10) - sql_inspect_wall_ms();
-    note_durability(l, r);
-    l->notes = h->notes;
+    struct sql_inspection *inspection = &pg->inspection;
+    const char *cipher = PQsslAttribute(pg->conn, "cipher");
+    snprintf(inspection->server, sizeof inspection->server, "PostgreSQL %s",
+             PQgetvalue(r, 0, VERSION));
+    snprintf(inspection->zone, sizeof inspection->zone, "%s", PQgetvalue(r, 0, ZONE));
+    snprintf(inspection->cipher, sizeof inspection->cipher, "%s",
+             !PQsslInUse(pg->conn) ? ""
+             : cipher != NULL      ? cipher
+                                   : "TLS");
+    inspection->is_local = sql_config_is_local(PQhost(pg->conn));
+    inspection->connections = strtoll(PQgetvalue(r, 0, CONNECTIONS), NULL, 10);
+    inspection->ahead_ms = strtoll(PQgetvalue(r, 0, NOW_MS), NULL, 10) - sql_inspect_wall_ms();
+    note_durability(pg, r);
+    pg->notes = inspection->notes;
 }
 
 bool postgres_inspect_server(struct postgres_connecting *d)
 {
-    struct postgres_connection *l = d->connection;
+    struct postgres_connection *pg = d->connection;
     PGresult *r = postgres_connection_run(d, facts);
     if (r == NULL)
         return false;
-    l->inspection.read_only = PQgetvalue(r, 0, READ_ONLY)[0] == 't';
+    pg->inspection.read_only = PQgetvalue(r, 0, READ_ONLY)[0] == 't';
     /* A pooler makes up a process number of its own. */
-    l->pooled = strtol(PQgetvalue(r, 0, PID), NULL, 10) != PQbackendPID(l->conn);
-    l->notifies =
-        d->config->listen == LISTEN_ON || (d->config->listen == LISTEN_AUTO && !l->pooled);
-    note_server(l, r);
+    pg->pooled = strtol(PQgetvalue(r, 0, PID), NULL, 10) != PQbackendPID(pg->conn);
+    pg->notifies =
+        d->config->listen == LISTEN_ON || (d->config->listen == LISTEN_AUTO && !pg->pooled);
+    note_server(pg, r);
     PQclear(r);
     return true;
 }
@@ -137,26 +138,28 @@ enum {
 
 /* Notes are beside the mutexes, whichever schema comes first for this role: all who share the mutexes
  * share the notes. */
-static void note_notes(struct postgres_connection *l, const PGresult *r)
+static void note_notes(struct postgres_connection *pg, const PGresult *r)
 {
-    struct sql_inspection *h = &l->inspection;
-    snprintf(l->table.notes, sizeof l->table.notes, "%s.simba_note", PQgetvalue(r, 0, SCHEMA));
-    h->keeps_notes = PQgetvalue(r, 0, HAS_NOTES)[0] == 't';
-    snprintf(h->notes_missing, sizeof h->notes_missing, "%s", PQgetvalue(r, 0, NOTES_MISSING));
-    snprintf(h->other_notes, sizeof h->other_notes, "%s", PQgetvalue(r, 0, OTHER_NOTES));
+    struct sql_inspection *inspection = &pg->inspection;
+    snprintf(pg->table.notes, sizeof pg->table.notes, "%s.simba_note", PQgetvalue(r, 0, SCHEMA));
+    inspection->keeps_notes = PQgetvalue(r, 0, HAS_NOTES)[0] == 't';
+    snprintf(inspection->notes_missing, sizeof inspection->notes_missing, "%s",
+             PQgetvalue(r, 0, NOTES_MISSING));
+    snprintf(inspection->other_notes, sizeof inspection->other_notes, "%s",
+             PQgetvalue(r, 0, OTHER_NOTES));
 }
 
-static int note_column(struct sql_inspection *h, const PGresult *r, int row)
+static int note_column(struct sql_inspection *inspection, const PGresult *r, int row)
 {
     int bit = sql_inspect_column(PQgetvalue(r, row, NAME));
     if (bit == COLUMN_VERSION)
-        h->wide = PQgetvalue(r, row, IS_WIDE)[0] == 't';
+        inspection->wide = PQgetvalue(r, row, IS_WIDE)[0] == 't';
     if (bit == COLUMN_OWNER_ID)
-        h->long_ids = strtol(PQgetvalue(r, row, LENGTH), NULL, 10) >= OWNER_ID_LENGTH;
-    h->bytewise = h->bytewise && PQgetvalue(r, row, IS_BYTEWISE)[0] == 't';
-    h->fences = h->fences || bit == COLUMN_FENCING_TOKEN;
-    snprintf(h->missing, sizeof h->missing, "%s", PQgetvalue(r, row, MISSING));
-    snprintf(h->grants, sizeof h->grants, "%s", PQgetvalue(r, row, GRANTS));
+        inspection->long_ids = strtol(PQgetvalue(r, row, LENGTH), NULL, 10) >= OWNER_ID_LENGTH;
+    inspection->bytewise = inspection->bytewise && PQgetvalue(r, row, IS_BYTEWISE)[0] == 't';
+    inspection->fences = inspection->fences || bit == COLUMN_FENCING_TOKEN;
+    snprintf(inspection->missing, sizeof inspection->missing, "%s", PQgetvalue(r, row, MISSING));
+    snprintf(inspection->grants, sizeof inspection->grants, "%s", PQgetvalue(r, row, GRANTS));
     return bit;
 }
 
@@ -167,13 +170,13 @@ static int find_columns(struct postgres_connecting *d)
     PGresult *r = postgres_connection_run(d, find);
     if (r == NULL)
         return -1;
-    struct sql_inspection *h = &d->connection->inspection;
-    h->bytewise = true;
-    h->notes = d->connection->notes; /* those of the server */
+    struct sql_inspection *inspection = &d->connection->inspection;
+    inspection->bytewise = true;
+    inspection->notes = d->connection->notes; /* those of the server */
     for (int i = 0; i < PQntuples(r); i++)
-        found |= note_column(h, r, i);
+        found |= note_column(inspection, r, i);
     if (PQntuples(r) > 0 && PQgetvalue(r, 0, IS_LOGGED)[0] != 't')
-        sql_inspect_note_loss(h, SIMBA_LOG_ERROR,
+        sql_inspect_note_loss(inspection, SIMBA_LOG_ERROR,
                               "the table is UNLOGGED (ALTER TABLE simba_mutex SET LOGGED)");
     if (PQntuples(r) > 0)
         note_notes(d->connection, r);
@@ -226,7 +229,7 @@ bool postgres_inspect_table(struct postgres_connecting *d)
     if (found < 0)
         return false;
     const char *missing = sql_inspect_missing_column(found);
-    if (found == 0 && (&d->connection->inspection)->read_only) {
+    if (found == 0 && d->connection->inspection.read_only) {
         *d->code = SIMBA_ESCHEMA;
         snprintf(
             d->why, SQL_WHY_MAX,
@@ -244,12 +247,12 @@ bool postgres_inspect_table(struct postgres_connecting *d)
             missing);
         return false;
     }
-    struct sql_inspection *h = &d->connection->inspection;
-    if (d->config->create == SQL_CREATE_UPGRADE && !sql_inspect_is_current(h)) {
-        if (h->read_only) {
+    struct sql_inspection *inspection = &d->connection->inspection;
+    if (d->config->create == SQL_CREATE_UPGRADE && !sql_inspect_is_current(inspection)) {
+        if (inspection->read_only) {
             *d->code = SIMBA_ESTORE;
             snprintf(d->why, SQL_WHY_MAX, "the table simba_mutex is old, and %s",
-                     sql_inspect_read_only(h));
+                     sql_inspect_read_only(inspection));
             return false;
         }
         if (!run_script(d, upgrade_sql))
@@ -257,22 +260,22 @@ bool postgres_inspect_table(struct postgres_connecting *d)
         if (find_columns(d) < 0)
             return false;
     }
-    if (h->read_only || h->missing[0] != '\0')
+    if (inspection->read_only || inspection->missing[0] != '\0')
         d->connection->notifies = false;
-    d->connection->table.fences = h->fences;
-    d->connection->table.marks = h->fences && h->wide;
+    d->connection->table.fences = inspection->fences;
+    d->connection->table.marks = inspection->fences && inspection->wide;
     return true;
 }
 
 /* By simba init, or with the other table. Else it is made when a note is needed. */
 static bool make_notes(struct postgres_connecting *d)
 {
-    struct postgres_connection *l = d->connection;
+    struct postgres_connection *pg = d->connection;
     bool is_init = d->config->create == SQL_CREATE_UPGRADE;
-    int make = postgres_statements_of_job(&(struct sql_job){.op = SQL_MAKE_NOTES});
-    if ((!is_init && !d->made_table) || l->inspection.keeps_notes || l->inspection.read_only)
+    enum statement_name make = postgres_statements_of_job(&(struct sql_job){.op = SQL_MAKE_NOTES});
+    if ((!is_init && !d->made_table) || pg->inspection.keeps_notes || pg->inspection.read_only)
         return true;
-    bool made = run_script(d, l->statement[make].bytes);
+    bool made = run_script(d, pg->statement[make].bytes);
     if (!made && is_init)
         return cannot(d, "there is no table simba_note, for notes, and it cannot be created");
     return !made || find_columns(d) >= 0;

@@ -1,7 +1,7 @@
-/* postgres.c: the store as the runtime sees it, and the driver as the frame of backend/sql does. */
+/* postgres.c: the store as the runtime sees it, and the dialect as the frame of backend/sql does. */
 #include "backend/postgres/postgres.h"
 
-static const struct sql_driver driver = {
+static const struct sql_dialect dialect = {
     .see_locks = "pg_locks",
     .can_notify = true,
     .connect = postgres_connection_open,
@@ -17,7 +17,7 @@ static const struct sql_driver driver = {
 static int open_store(struct simba_host *host, const struct simba_url *url, void **store, char *why,
                       size_t why_size)
 {
-    return sql_open(host, &driver, url, store, why, why_size);
+    return sql_open(host, &dialect, url, store, why, why_size);
 }
 
 static const char *const schemes[] = {"postgresql", "postgres", NULL};

@@ -5,16 +5,16 @@
  *   connection.c   a new connection, on a thread: the session; and its failures
  *   inspect.c      what its server and table are like; makes the table, or a better one of it
  *   perform.c      a job as a statement, without blocking; what is told unasked
- *   statements.c   the statements */
+ *   statements.c   which statement a job is; statements.sql has what is sent */
 #ifndef BACKEND_POSTGRES_H
 #define BACKEND_POSTGRES_H
 
 #include <libpq-fe.h>
 
+#include "backend/postgres/statement_names.h"
 #include "backend/sql/sql.h"
 
 #define POSTGRES_PARAMETERS 40
-#define POSTGRES_CHANNEL "simba"
 #define POSTGRES_LONG_LOCK_WAIT "SET lock_timeout=1000"
 #define POSTGRES_SHORT_LOCK_WAIT "SET lock_timeout=20"
 
@@ -28,9 +28,6 @@ struct postgres_config {
     enum postgres_listen listen;
     int64_t command_timeout_ms;
 };
-
-#define STATEMENTS 21
-#define POSTGRES_FREE 200 /* beyond enum sql_op: evict by force */
 
 /* What the table can do, which changes the statements. */
 struct postgres_table {
@@ -50,6 +47,7 @@ struct postgres_connection {
     /* What is said again is worth being prepared; not behind a pooler. */
     enum { STATEMENT_NEW, STATEMENT_SAID, STATEMENT_PREPARED } known[STATEMENTS];
     bool preparing;
+    int parameters;                           /* of the statement under way */
     bool short_lock_wait, changing_lock_wait; /* lock_timeout is short; is being changed */
     enum sql_end end;
     struct statement statement[STATEMENTS];
@@ -89,18 +87,9 @@ int postgres_perform_go_on(struct sql *s, void *handle, struct sql_job *job, int
                            enum sql_end *end);
 bool postgres_perform_idle(struct sql *s, void *handle);
 
-/* statements.c. The parameters of a statement are said by letters, in their order: m the mutex,
- * i the id, e that of an evicted one, c what is shown of one that is too long, k the token, l
- * ttl, a lease, s the serial and x the text of a note, o SQL_OBSERVED_MS; of a pass, f the id and t the token of the owner before. */
-#define POSTGRES_FIELDS_MAX 6
-struct postgres_form {
-    const char *name; /* when it is prepared; NULL: it never is */
-    const char *fields;
-    const char *form; /* see statements.c */
-    int op;
-    bool many; /* each is an array, with a value for each mutex */
-};
-extern const struct postgres_form postgres_statements[STATEMENTS];
-bool postgres_statements_make(struct postgres_connection *l); /* false: out of memory */
-int postgres_statements_of_job(const struct sql_job *job);    /* which of them */
+/* statements.c */
+bool postgres_statements_make(struct postgres_connection *pg); /* false: out of memory */
+enum statement_name postgres_statements_of_job(const struct sql_job *job);
+const struct sql_text *postgres_statements_text(const struct postgres_connection *pg,
+                                                enum statement_name which);
 #endif

@@ -69,7 +69,7 @@ static int read_sentinels(const struct options *o, struct config *c)
                               "which master? write redis+sentinel://host,host/0?master=NAME");
     snprintf(c->master, sizeof c->master, "%s", master);
     while (c->sentinels < SENTINELS_MAX && simba_url_host(o->url, c->sentinels, &host, &port)) {
-        struct address *a = &c->sentinel[c->sentinels];
+        struct redis_address *a = &c->sentinel[c->sentinels];
         int rc = options_host(o, c->sentinels++, SENTINEL_PORT, a->host, &a->port);
         if (rc != 0)
             return rc;
@@ -83,7 +83,7 @@ static int read_address(const struct options *o, struct config *c)
     const char *db = simba_url_option(o->url, "db");
     int port;
     if (strcmp(scheme, "redis+unix") == 0) {
-        struct address *a = &c->server;
+        struct redis_address *a = &c->server;
         if (path[0] != '/' || simba_url_host(o->url, 0, &host, &port))
             return options_refuse(o, SIMBA_EINVAL,
                                   "write the path of the socket as redis+unix:///path");

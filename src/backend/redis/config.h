@@ -8,15 +8,15 @@
 #define SENTINEL_PORT 26379
 #define SENTINELS_MAX 16
 
-struct address {
+struct redis_address {
     char host[OPTIONS_HOST_MAX]; /* "": a unix socket */
     int port;
     char path[108];
 };
 
 struct config {
-    struct address server; /* unless there are sentinels */
-    struct address sentinel[SENTINELS_MAX];
+    struct redis_address server; /* unless there are sentinels */
+    struct redis_address sentinel[SENTINELS_MAX];
     size_t sentinels;
     char master[256];
     char *user, *password, *sentinel_password; /* NULL: none */

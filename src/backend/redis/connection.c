@@ -19,12 +19,12 @@ static void on_timer(uv_timer_t *timer);
 
 /* ---- commands ------------------------------------------------------------------------------ */
 
-static bool make_room(struct connection *c)
+static bool make_room(struct redis_connection *c)
 {
     if (c->unanswered < c->queue_size)
         return true;
     size_t size = c->queue_size == 0 ? QUEUE_FIRST : 2 * c->queue_size;
-    struct command *queue = calloc(size, sizeof *queue);
+    struct redis_command *queue = calloc(size, sizeof *queue);
     if (queue == NULL)
         return false;
     for (size_t i = 0; i < c->unanswered; i++)
@@ -36,7 +36,7 @@ static bool make_room(struct connection *c)
     return true;
 }
 
-struct buffer *connection_command(struct connection *c, struct command command)
+struct buffer *connection_command(struct redis_connection *c, struct redis_command command)
 {
     if (c->state < CONNECTION_HANDSHAKE)
         return NULL;
@@ -51,16 +51,16 @@ struct buffer *connection_command(struct connection *c, struct command command)
     return &c->out;
 }
 
-const struct command *connection_in_round(const struct connection *c)
+const struct redis_command *connection_in_round(const struct redis_connection *c)
 {
-    const struct command *oldest = c->unanswered > 0 ? &c->queue[c->first] : NULL;
+    const struct redis_command *oldest = c->unanswered > 0 ? &c->queue[c->first] : NULL;
     return oldest != NULL && oldest->round > 0 ? oldest : NULL;
 }
 
-void connection_answered(struct connection *c, const struct reply *r)
+void connection_answered(struct redis_connection *c, const struct reply *r)
 {
     assert(c->unanswered > 0);
-    struct command sent = c->queue[c->first];
+    struct redis_command sent = c->queue[c->first];
     c->first = (c->first + 1) & (c->queue_size - 1);
     c->unanswered--;
     sent.take(c->data, &sent, r);
@@ -68,7 +68,7 @@ void connection_answered(struct connection *c, const struct reply *r)
 
 /* ---- failures ------------------------------------------------------------------------------ */
 
-static void drop(struct connection *c)
+static void drop(struct redis_connection *c)
 {
     if (c->question != NULL)
         resolve_forget(c->question);
@@ -85,13 +85,13 @@ static void drop(struct connection *c)
     uv_timer_stop(&c->timer);
 }
 
-static void fail_commands(struct connection *c)
+static void fail_commands(struct redis_connection *c)
 {
     while (c->unanswered > 0)
         connection_answered(c, NULL);
 }
 
-void connection_fail(struct connection *c, int code, const char *format, ...)
+void connection_fail(struct redis_connection *c, int code, const char *format, ...)
 {
     char why[CONNECTION_TEXT_MAX]; /* what is formatted may be the last failure */
     va_list args;
@@ -110,7 +110,7 @@ void connection_fail(struct connection *c, int code, const char *format, ...)
 
 /* ---- bytes --------------------------------------------------------------------------------- */
 
-static void flush(struct connection *c)
+static void flush(struct redis_connection *c)
 {
     if (c->state < CONNECTION_HANDSHAKE || c->out.used == 0)
         return;
@@ -124,13 +124,13 @@ static void flush(struct connection *c)
         buffer_free(&c->out);
 }
 
-void connection_flush(struct network *net)
+void connection_flush(struct redis_network *net)
 {
-    for (struct connection *c = net->connections; c != NULL && !net->is_reading; c = c->next)
+    for (struct redis_connection *c = net->connections; c != NULL && !net->is_reading; c = c->next)
         flush(c);
 }
 
-static void become_ready(struct connection *c)
+static void become_ready(struct redis_connection *c)
 {
     struct simba_host *host = c->net->host;
     c->state = CONNECTION_READY;
@@ -145,14 +145,14 @@ static void become_ready(struct connection *c)
 }
 
 /* It is no longer the server that was greeted. */
-static bool has_changed(const struct connection *c, const struct reply *r)
+static bool has_changed(const struct redis_connection *c, const struct reply *r)
 {
     return c->state == CONNECTION_READY && c->server != NULL &&
            (reply_is_error(r, "READONLY") || reply_is_error(r, "LOADING") ||
             reply_is_error(r, "MASTERDOWN"));
 }
 
-static void take_reply(struct connection *c, const struct reply *r)
+static void take_reply(struct redis_connection *c, const struct reply *r)
 {
     if (c->state == CONNECTION_READY && c->use->push != NULL) {
         c->use->push(c->data, r);
@@ -172,15 +172,15 @@ static void take_reply(struct connection *c, const struct reply *r)
     }
 }
 
-static bool waits(const struct connection *c)
+static bool waits(const struct redis_connection *c)
 {
-    const struct command *sent = connection_in_round(c);
+    const struct redis_command *sent = connection_in_round(c);
     return sent != NULL && c->use->waits != NULL && c->use->waits(c->data, sent);
 }
 
-void connection_continue(struct connection *c)
+void connection_continue(struct redis_connection *c)
 {
-    const struct stream *stream = c->stream;
+    const struct redis_stream *stream = c->stream;
     const struct reply *r;
     c->net->is_reading = true;
     while (c->stream == stream && !waits(c) && (r = decoder_next(&c->decoder)) != NULL)
@@ -199,12 +199,12 @@ void connection_continue(struct connection *c)
 
 static void on_read(void *data, const char *bytes, size_t count)
 {
-    struct connection *c = data;
+    struct redis_connection *c = data;
     decoder_feed(&c->decoder, bytes, count);
     connection_continue(c);
 }
 
-static bool has_tls(const struct connection *c)
+static bool has_tls(const struct redis_connection *c)
 {
     return c->net->tls != NULL && (!c->use->is_sentinel || c->net->config->sentinel_tls);
 }
@@ -212,7 +212,7 @@ static bool has_tls(const struct connection *c)
 /* Before the first answer it may be a misunderstanding. */
 static void on_broken(void *data, int code, const char *why)
 {
-    struct connection *c = data;
+    struct redis_connection *c = data;
     const char *hint = "";
     if (c->state == CONNECTION_HANDSHAKE && !has_tls(c) &&
         (code == SIMBA_ESTORE || code == SIMBA_ETIMEOUT))
@@ -229,7 +229,7 @@ static void on_broken(void *data, int code, const char *why)
 
 static void on_open(void *data)
 {
-    struct connection *c = data;
+    struct redis_connection *c = data;
     c->state = CONNECTION_HANDSHAKE;
     handshake_begin(c);
     flush(c);
@@ -240,9 +240,9 @@ static void on_open(void *data)
 
 /* ---- connecting ---------------------------------------------------------------------------- */
 
-static void connect_next(struct connection *c);
+static void connect_next(struct redis_connection *c);
 
-static const char *address_text(const struct connection *c, char out[ADDRESS_TEXT_MAX])
+static const char *address_text(const struct redis_connection *c, char out[ADDRESS_TEXT_MAX])
 {
     if (c->address.host[0] != '\0')
         snprintf(out, ADDRESS_TEXT_MAX, "%s:%d", c->address.host, c->address.port);
@@ -251,7 +251,7 @@ static const char *address_text(const struct connection *c, char out[ADDRESS_TEX
     return out;
 }
 
-static void cannot_connect(struct connection *c, int status)
+static void cannot_connect(struct redis_connection *c, int status)
 {
     char to[ADDRESS_TEXT_MAX];
     /* What to do, where libuv does not say. */
@@ -265,7 +265,7 @@ static void cannot_connect(struct connection *c, int status)
 
 static void on_connected(void *data, int status)
 {
-    struct connection *c = data;
+    struct redis_connection *c = data;
     const struct config *config = c->net->config;
     bool has_name = config->tls_name != NULL && !c->use->is_sentinel;
     if (status != 0) {
@@ -290,7 +290,7 @@ static const struct stream_use stream_use = {
     .broken = on_broken,
 };
 
-static void connect_next(struct connection *c)
+static void connect_next(struct redis_connection *c)
 {
     const struct addrinfo *to = c->next_address;
     c->state = CONNECTION_CONNECTING;
@@ -301,7 +301,7 @@ static void connect_next(struct connection *c)
 }
 
 /* Begins with another address each time that the first of them did not answer at all. */
-static void connect_list(struct connection *c, struct addrinfo *list)
+static void connect_list(struct redis_connection *c, struct addrinfo *list)
 {
     unsigned count = 0;
     for (const struct addrinfo *a = list; a != NULL; a = a->ai_next)
@@ -315,7 +315,7 @@ static void connect_list(struct connection *c, struct addrinfo *list)
 
 static void on_resolved(void *data, struct addrinfo *list, int code)
 {
-    struct connection *c = data;
+    struct redis_connection *c = data;
     c->question = NULL;
     if (list == NULL)
         connection_fail(c, SIMBA_ESTORE, "cannot find host %.200s: %s", c->address.host,
@@ -324,7 +324,7 @@ static void on_resolved(void *data, struct addrinfo *list, int code)
         connect_list(c, list);
 }
 
-static void resolve(struct connection *c)
+static void resolve(struct redis_connection *c)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                              .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
@@ -342,7 +342,7 @@ static void resolve(struct connection *c)
                         c->address.host);
 }
 
-void connection_go(struct connection *c, const struct address *address)
+void connection_go(struct redis_connection *c, const struct redis_address *address)
 {
     assert(c->state == CONNECTION_FINDING);
     c->address = *address;
@@ -353,7 +353,7 @@ void connection_go(struct connection *c, const struct address *address)
         connect_next(c); /* a unix socket */
 }
 
-static void attempt(struct connection *c)
+static void attempt(struct redis_connection *c)
 {
     assert(c->state == CONNECTION_DOWN);
     c->state = CONNECTION_FINDING;
@@ -362,7 +362,7 @@ static void attempt(struct connection *c)
 
 /* ---- time ---------------------------------------------------------------------------------- */
 
-static void watch_commands(struct connection *c)
+static void watch_commands(struct redis_connection *c)
 {
     int64_t limit = c->net->host->command_timeout_ms;
     if (c->unanswered == 0)
@@ -381,7 +381,7 @@ static void watch_commands(struct connection *c)
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct connection *c = timer->data;
+    struct redis_connection *c = timer->data;
     static const char *const late[] = {
         [CONNECTION_FINDING] = "no sentinel has answered",
         [CONNECTION_RESOLVING] = "the name service has not answered",
@@ -407,41 +407,41 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- from outside -------------------------------------------------------------------------- */
 
-void connection_init(struct connection *c, struct network *net, const struct connection_use *use,
-                     void *data)
+void connection_init(struct redis_connection *c, struct redis_network *net,
+                     const struct connection_use *use, void *data)
 {
-    *c = (struct connection){.net = net, .use = use, .data = data, .next = net->connections};
+    *c = (struct redis_connection){.net = net, .use = use, .data = data, .next = net->connections};
     net->connections = c;
     reconnect_init(&c->reconnect);
     handles_add_timer(&net->handles, &c->timer, c);
 }
 
-bool connection_is_steady(const struct connection *c)
+bool connection_is_steady(const struct redis_connection *c)
 {
     return c->state == CONNECTION_DOWN || (c->state == CONNECTION_READY && !c->stream->is_writing);
 }
 
-void connection_open(struct connection *c)
+void connection_open(struct redis_connection *c)
 {
     c->wanted = true;
     if (c->state == CONNECTION_DOWN && !uv_is_active((const uv_handle_t *)&c->timer))
         attempt(c);
 }
 
-bool connection_is_hopeful(struct connection *c)
+bool connection_is_hopeful(struct redis_connection *c)
 {
     connection_open(c);
     return c->state != CONNECTION_DOWN || reconnect_is_hopeful(&c->reconnect);
 }
 
-void connection_hurry(struct connection *c)
+void connection_hurry(struct redis_connection *c)
 {
     if (c->state == CONNECTION_DOWN)
         uv_timer_stop(&c->timer);
     connection_open(c);
 }
 
-void connection_shut(struct connection *c)
+void connection_shut(struct redis_connection *c)
 {
     c->wanted = false;
     reconnect_init(&c->reconnect);
@@ -450,7 +450,7 @@ void connection_shut(struct connection *c)
     drop(c);
 }
 
-void connection_close(struct connection *c)
+void connection_close(struct redis_connection *c)
 {
     drop(c);
     c->code = SIMBA_ECANCELED;

@@ -28,11 +28,11 @@ enum connection_state {
 
 /* Who takes the reply. data: the connection's. r NULL: there is none, as the connection failed;
  * code and why say how. */
-struct command;
-typedef void command_fn(void *data, const struct command *sent, const struct reply *r);
+struct redis_command;
+typedef void command_fn(void *data, const struct redis_command *sent, const struct reply *r);
 
 /* A command that was sent. */
-struct command {
+struct redis_command {
     command_fn *take;
     void *about;        /* for take() */
     int which;          /* likewise */
@@ -49,15 +49,15 @@ struct connection_use {
     void (*ready)(void *data);
     void (*push)(void *data, const struct reply *r); /* NULL: each reply is one to a command */
     bool (*waits)(void *data,
-                  const struct command *sent); /* its reply is not to be taken yet; NULL */
-    void (*taken)(void *data);                 /* all replies of one reading were; NULL */
-    void (*resume)(void *data);                /* after that, and outside of the reading; NULL */
-    void (*down)(void *data);                  /* after each failure; code and why say which */
+                  const struct redis_command *sent); /* its reply is not to be taken yet; NULL */
+    void (*taken)(void *data);                       /* all replies of one reading were; NULL */
+    void (*resume)(void *data); /* after that, and outside of the reading; NULL */
+    void (*down)(void *data);   /* after each failure; code and why say which */
 };
 
-struct connection {
-    struct network *net;
-    struct connection *next; /* of the network */
+struct redis_connection {
+    struct redis_network *net;
+    struct redis_connection *next; /* of the network */
     const struct connection_use *use;
     void *data;
     enum connection_state state;
@@ -68,47 +68,49 @@ struct connection {
     int code;      /* of the last failure; 0: none since it was ready */
     char why[CONNECTION_TEXT_MAX];
     uv_timer_t timer; /* of the attempt, of the pause, or of the oldest command */
-    struct address address;
+    struct redis_address address;
     struct resolve_question *question;
     struct addrinfo *list, *next_address;
-    struct stream *stream;
+    struct redis_stream *stream;
     struct decoder decoder;
     struct buffer out;
-    struct command *queue; /* not answered yet, the oldest at `first` */
+    struct redis_command *queue; /* not answered yet, the oldest at `first` */
     size_t queue_size, first, unanswered;
-    struct server *server; /* what the handshake finds out; NULL: it does not ask */
+    struct redis_server *server; /* what the handshake finds out; NULL: it does not ask */
 };
 
-void connection_init(struct connection *c, struct network *net, const struct connection_use *use,
-                     void *data);
-void connection_close(struct connection *c); /* for good: the commands fail with SIMBA_ECANCELED */
+void connection_init(struct redis_connection *c, struct redis_network *net,
+                     const struct connection_use *use, void *data);
+void connection_close(
+    struct redis_connection *c); /* for good: the commands fail with SIMBA_ECANCELED */
 
-void connection_open(struct connection *c); /* keeps it up from now on */
+void connection_open(struct redis_connection *c); /* keeps it up from now on */
 /* Opens it. False: it has failed, and waits before the next try. */
-bool connection_is_hopeful(struct connection *c);
-void connection_hurry(struct connection *c); /* opens it, without waiting for the end of a pause */
+bool connection_is_hopeful(struct redis_connection *c);
+void connection_hurry(
+    struct redis_connection *c); /* opens it, without waiting for the end of a pause */
 /* Until it is opened again; the commands are forgotten. */
-void connection_shut(struct connection *c);
+void connection_shut(struct redis_connection *c);
 
 /* find()'s answers. */
-void connection_go(struct connection *c, const struct address *address);
-void connection_fail(struct connection *c, int code, const char *format, ...)
+void connection_go(struct redis_connection *c, const struct redis_address *address);
+void connection_fail(struct redis_connection *c, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* It waits for nothing but replies, or for the end of a pause. */
-bool connection_is_steady(const struct connection *c);
+bool connection_is_steady(const struct redis_connection *c);
 
 /* Where the arguments of this command are to be written. NULL: it is not, or no longer,
  * connected; code and why say how. */
-struct buffer *connection_command(struct connection *c, struct command command);
+struct buffer *connection_command(struct redis_connection *c, struct redis_command command);
 
 /* The oldest command, if it belongs to a round; else NULL. */
-const struct command *connection_in_round(const struct connection *c);
-void connection_continue(struct connection *c); /* waits() may say otherwise by now */
+const struct redis_command *connection_in_round(const struct redis_connection *c);
+void connection_continue(struct redis_connection *c); /* waits() may say otherwise by now */
 
 /* The reply to the oldest command has come as a push. */
-void connection_answered(struct connection *c, const struct reply *r);
+void connection_answered(struct redis_connection *c, const struct reply *r);
 
 /* Sends what was written to any connection; within a reading, after it. */
-void connection_flush(struct network *net);
+void connection_flush(struct redis_network *net);
 #endif

@@ -8,14 +8,14 @@
 #include "backend/redis/errors.h"
 #include "backend/redis/scripts.h"
 
-static struct buffer *command(struct connection *c, command_fn *take)
+static struct buffer *command(struct redis_connection *c, command_fn *take)
 {
-    return connection_command(c, (struct command){.take = take, .about = c});
+    return connection_command(c, (struct redis_command){.take = take, .about = c});
 }
 
 /* True: the connection has failed, or fails by this error: the server cannot be used. code: of an error
  * that says no more; 0: ESTORE. */
-static bool is_refused(struct connection *c, const struct reply *r, int code)
+static bool is_refused(struct redis_connection *c, const struct reply *r, int code)
 {
     char why[CONNECTION_TEXT_MAX];
     if (r == NULL)
@@ -30,7 +30,7 @@ static bool is_refused(struct connection *c, const struct reply *r, int code)
 /* ---- the epoch ----------------------------------------------------------------------------- */
 
 /* RUN ID:REPLICATION ID:, as a note of the current epoch begins. */
-static void epoch_head(const struct server *s, char head[EPOCH_NOTE_MAX])
+static void epoch_head(const struct redis_server *s, char head[EPOCH_NOTE_MAX])
 {
     snprintf(head, EPOCH_NOTE_MAX, "%s:%s:", s->info.run_id, s->info.replid);
 }
@@ -39,9 +39,9 @@ static void epoch_head(const struct server *s, char head[EPOCH_NOTE_MAX])
  * clock was set back: it is made anew. One of an earlier term was made before this server was
  * replaced and named again. A later term is right: our sentinel is behind, or we ask none. One with
  * another number was made before this database was swapped with that one. */
-static bool epoch_parse(const struct connection *c, const struct reply *r, struct epoch *out)
+static bool epoch_parse(const struct redis_connection *c, const struct reply *r, struct epoch *out)
 {
-    const struct server *s = c->server;
+    const struct redis_server *s = c->server;
     char head[EPOCH_NOTE_MAX], *end;
     epoch_head(s, head);
     size_t n = strlen(head);
@@ -56,7 +56,7 @@ static bool epoch_parse(const struct connection *c, const struct reply *r, struc
 }
 
 /* No reason not to read. */
-static void refuse_writes(struct server *s, int code, const char *why)
+static void refuse_writes(struct redis_server *s, int code, const char *why)
 {
     s->epoch.note[0] = '\0';
     s->write_code = code;
@@ -64,7 +64,7 @@ static void refuse_writes(struct server *s, int code, const char *why)
 }
 
 /* False: it is an error, and the server takes no writes. */
-static bool takes_writes(struct connection *c, const struct reply *r)
+static bool takes_writes(struct redis_connection *c, const struct reply *r)
 {
     char why[CONNECTION_TEXT_MAX];
     if (reply_is_error(r, "NOAUTH") && is_refused(c, r, 0))
@@ -76,11 +76,11 @@ static bool takes_writes(struct connection *c, const struct reply *r)
     return r->kind != REPLY_ERROR;
 }
 
-static void on_epoch(void *data, const struct command *sent, const struct reply *r)
+static void on_epoch(void *data, const struct redis_command *sent, const struct reply *r)
 {
     (void)data;
-    struct connection *c = sent->about;
-    struct server *s = c->server;
+    struct redis_connection *c = sent->about;
+    struct redis_server *s = c->server;
     if (r == NULL || !takes_writes(c, r))
         return;
     if (!epoch_parse(c, r, &s->epoch))
@@ -90,9 +90,9 @@ static void on_epoch(void *data, const struct command *sent, const struct reply 
 }
 
 /* A server that is in the epoch that we know, but has lost its note, was emptied. */
-static void ask_epoch(struct connection *c)
+static void ask_epoch(struct redis_connection *c)
 {
-    struct server *s = c->server;
+    struct redis_server *s = c->server;
     char head[EPOCH_NOTE_MAX];
     epoch_head(s, head);
     bool is_known = strncmp(s->epoch.note, head, strlen(head)) == 0;
@@ -108,11 +108,11 @@ static void ask_epoch(struct connection *c)
     resp_number(out, c->net->term);
 }
 
-static void on_note(void *data, const struct command *sent, const struct reply *r)
+static void on_note(void *data, const struct redis_command *sent, const struct reply *r)
 {
     (void)data;
-    struct connection *c = sent->about;
-    struct server *s = c->server;
+    struct redis_connection *c = sent->about;
+    struct redis_server *s = c->server;
     struct epoch found;
     char why[CONNECTION_TEXT_MAX];
     if (r == NULL || !takes_writes(c, r))
@@ -127,11 +127,11 @@ static void on_note(void *data, const struct command *sent, const struct reply *
 
 /* ---- who the server is --------------------------------------------------------------------- */
 
-static void on_info(void *data, const struct command *sent, const struct reply *r)
+static void on_info(void *data, const struct redis_command *sent, const struct reply *r)
 {
     (void)data;
-    struct connection *c = sent->about;
-    struct server *s = c->server;
+    struct redis_connection *c = sent->about;
+    struct redis_server *s = c->server;
     char why[CONNECTION_TEXT_MAX];
     if (r != NULL && r->kind == REPLY_ERROR &&
         errors_describe(r, why, sizeof why) == SIMBA_EDENIED) {
@@ -156,10 +156,10 @@ static void on_info(void *data, const struct command *sent, const struct reply *
         connection_fail(c, SIMBA_ESTORE, "%s", why);
 }
 
-static void on_time(void *data, const struct command *sent, const struct reply *r)
+static void on_time(void *data, const struct redis_command *sent, const struct reply *r)
 {
     (void)data;
-    struct connection *c = sent->about;
+    struct redis_connection *c = sent->about;
     uint64_t s, us;
     if (is_refused(c, r, 0))
         return;
@@ -172,7 +172,7 @@ static void on_time(void *data, const struct command *sent, const struct reply *
 
 /* ---- who we are ---------------------------------------------------------------------------- */
 
-static void on_entrance(void *data, const struct command *sent, const struct reply *r)
+static void on_entrance(void *data, const struct redis_command *sent, const struct reply *r)
 {
     (void)data;
     is_refused(sent->about, r, SIMBA_EDENIED);
@@ -180,7 +180,7 @@ static void on_entrance(void *data, const struct command *sent, const struct rep
 
 /* Without a name we are only harder to find in the server's list of clients. It is the first answer, so
  * it may be one that is given to nobody in particular: a server that is full says so, and hangs up. */
-static void on_name(void *data, const struct command *sent, const struct reply *r)
+static void on_name(void *data, const struct redis_command *sent, const struct reply *r)
 {
     char why[CONNECTION_TEXT_MAX];
     (void)data;
@@ -190,7 +190,7 @@ static void on_name(void *data, const struct command *sent, const struct reply *
 }
 
 /* A NULL ends the arguments. */
-static void write_command(struct connection *c, command_fn *take, const char *first,
+static void write_command(struct redis_connection *c, command_fn *take, const char *first,
                           const char *second, const char *third)
 {
     struct buffer *out = command(c, take);
@@ -198,7 +198,7 @@ static void write_command(struct connection *c, command_fn *take, const char *fi
         resp_command(out, first, second, third);
 }
 
-static void write_auth(struct connection *c, const char *user, const char *password)
+static void write_auth(struct redis_connection *c, const char *user, const char *password)
 {
     if (user != NULL)
         write_command(c, on_entrance, "AUTH", user, password);
@@ -206,7 +206,7 @@ static void write_auth(struct connection *c, const char *user, const char *passw
         write_command(c, on_entrance, "AUTH", password, NULL);
 }
 
-void handshake_begin(struct connection *c)
+void handshake_begin(struct redis_connection *c)
 {
     const struct config *config = c->net->config;
     char name[32], db[16];

@@ -16,7 +16,7 @@ struct epoch {
 };
 
 /* What the server says of itself. */
-struct server {
+struct redis_server {
     struct info info;
     int64_t info_at;    /* simba_now() when it came */
     int64_t time_us;    /* of the server's clock, then */
@@ -25,6 +25,7 @@ struct server {
     char write_why[320];
 };
 
-struct connection;
-void handshake_begin(struct connection *c); /* writes them; it is ready when all are answered */
+struct redis_connection;
+void handshake_begin(
+    struct redis_connection *c); /* writes them; it is ready when all are answered */
 #endif

@@ -22,22 +22,22 @@ struct info {
 };
 
 /* False: this is no INFO of a Redis. */
-bool info_parse(struct info *h, const char *info);
+bool info_parse(struct info *info, const char *reply);
 /* Only what it says of its process, as a sentinel does, too. */
-bool info_parse_process(struct info *h, const char *info);
+bool info_parse_process(struct info *info, const char *reply);
 
 /* Why this server cannot be used now, in a sentence, and the code for it; 0: it can be. */
-int info_refuses(const struct info *h, char *why, size_t size);
+int info_refuses(const struct info *info, char *why, size_t size);
 
 /* Why nothing can be written to it. */
-bool info_is_read_only(const struct info *h, char *why, size_t size);
+bool info_is_read_only(const struct info *info, char *why, size_t size);
 
-bool info_evicts(const struct info *h); /* what is held may be thrown away */
+bool info_evicts(const struct info *info); /* what is held may be thrown away */
 
 /* The n-th thing that an operator should know, its text in line; false: no more. ERROR: locks
  * can get lost while nothing fails. */
-bool info_warns(const struct info *h, bool has_restart_grace, size_t n, struct simba_finding *out,
-                char *line, size_t size);
+bool info_warns(const struct info *info, bool has_restart_grace, size_t n,
+                struct simba_finding *out, char *line, size_t size);
 
 /* The ACL rules that are enough for a user of Simba. A pattern is allowed only literally. */
 #define INFO_ACL_KEYS "~simba:*"

@@ -53,7 +53,7 @@ static void report_if_over(struct redis *s);
 
 enum { PING, SELECT, NAME, SCAN, EVAL };
 
-static void on_tried(void *store, const struct command *sent, const struct reply *r)
+static void on_tried(void *store, const struct redis_command *sent, const struct reply *r)
 {
     static const char *const right[] = {"ping", "select", "client|setname", "scan", "eval"};
     struct redis *s = store;
@@ -72,7 +72,7 @@ static void on_tried(void *store, const struct command *sent, const struct reply
 static void try_command(struct redis *s, int which, const char *const *arguments)
 {
     struct buffer *b =
-        connection_command(&s->commands, (struct command){.take = on_tried, .which = which});
+        connection_command(&s->commands, (struct redis_command){.take = on_tried, .which = which});
     if (b == NULL)
         return;
     resp_arguments(b, arguments);
@@ -112,22 +112,23 @@ static void try_all(struct redis *s)
 
 static void tell_of_server(const struct redis *s, const struct findings *f)
 {
-    const struct info *h = &s->server.info;
+    const struct info *info = &s->server.info;
     struct simba_finding warning;
     char line[CONNECTION_TEXT_MAX];
-    if (info_is_read_only(h, line, sizeof line))
-        findings_say(f, SIMBA_LOG_ERROR, "Redis %s: %s", h->version, line);
+    if (info_is_read_only(info, line, sizeof line))
+        findings_say(f, SIMBA_LOG_ERROR, "Redis %s: %s", info->version, line);
     else
         findings_say(f, SIMBA_LOG_INFO, "Redis %s, a master%s; one operation at a time: scripts",
-                     h->version, h->replicas > 0 ? "" : " without replicas");
-    if (h->eviction[0] != '\0' && !info_evicts(h))
+                     info->version, info->replicas > 0 ? "" : " without replicas");
+    if (info->eviction[0] != '\0' && !info_evicts(info))
         findings_say(f, SIMBA_LOG_INFO, "maxmemory-policy is %s%s: no lock is thrown away",
-                     h->eviction, h->memory_limit == 0 ? ", and maxmemory is not set" : "");
-    if (h->append_only)
+                     info->eviction, info->memory_limit == 0 ? ", and maxmemory is not set" : "");
+    if (info->append_only)
         findings_say(
             f, SIMBA_LOG_INFO,
             "appendonly is on: tenures survive a restart, but for what appendfsync lets it lose");
-    for (size_t n = 0; info_warns(h, s->config.restart_grace, n, &warning, line, sizeof line); n++)
+    for (size_t n = 0; info_warns(info, s->config.restart_grace, n, &warning, line, sizeof line);
+         n++)
         s->host->say(s->host, f->request, &warning);
 }
 

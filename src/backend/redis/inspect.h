@@ -6,7 +6,7 @@
 
 #include <simba/backend.h>
 
-struct inspection {
+struct redis_inspection {
     struct simba_request *asking; /* they wait for what is found */
     bool is_trying;               /* whether the subscriber may do its part */
     unsigned open;                /* tries that are not answered yet */

@@ -20,7 +20,7 @@ struct name {
     char text[];
 };
 
-struct listing {
+struct redis_listing {
     struct redis *store;
     struct simba_request *request;
     struct hash_table names;
@@ -34,7 +34,7 @@ static void free_name(struct hash_node *node)
     free(node);
 }
 
-static void end(struct listing *l, int code, const char *why)
+static void end(struct redis_listing *l, int code, const char *why)
 {
     replies_refuse(l->store, l->request, code, why);
     hash_table_empty(&l->names, free_name);
@@ -58,19 +58,19 @@ static void write_pattern(struct buffer *b, const char *prefix)
 }
 
 /* NULL: it has ended. */
-static struct buffer *command(struct listing *l, command_fn *take)
+static struct buffer *command(struct redis_listing *l, command_fn *take)
 {
-    struct connection *c = &l->store->commands;
-    struct buffer *b = connection_command(c, (struct command){.take = take, .about = l});
+    struct redis_connection *c = &l->store->commands;
+    struct buffer *b = connection_command(c, (struct redis_command){.take = take, .about = l});
     if (b == NULL)
         end(l, c->code, c->why);
     return b;
 }
 
 /* True: there is no reply, or an error, and it has ended. */
-static bool has_failed(struct listing *l, const struct reply *r)
+static bool has_failed(struct redis_listing *l, const struct reply *r)
 {
-    const struct connection *c = &l->store->commands;
+    const struct redis_connection *c = &l->store->commands;
     char why[CONNECTION_TEXT_MAX];
     if (r != NULL && r->kind != REPLY_ERROR)
         return false;
@@ -81,7 +81,7 @@ static bool has_failed(struct listing *l, const struct reply *r)
 
 static command_fn on_keys, on_details;
 
-static void scan(struct listing *l)
+static void scan(struct redis_listing *l)
 {
     struct buffer *b = command(l, on_keys);
     if (b == NULL)
@@ -95,7 +95,7 @@ static void scan(struct listing *l)
     resp_number(b, SCAN_COUNT);
 }
 
-static void ask_details(struct listing *l)
+static void ask_details(struct redis_listing *l)
 {
     struct buffer *b = command(l, on_details);
     if (b == NULL)
@@ -115,7 +115,7 @@ static void ask_details(struct listing *l)
         resp_argument(b, l->request->with_note ? "1" : "");
 }
 
-static void go_on(struct listing *l)
+static void go_on(struct redis_listing *l)
 {
     if (l->todo != NULL)
         ask_details(l);
@@ -126,7 +126,7 @@ static void go_on(struct listing *l)
 }
 
 /* simba:{M} or simba:{M}:contender; the other keys of a mutex say nothing about who has it now. */
-static bool add_key(struct listing *l, const struct reply *key)
+static bool add_key(struct redis_listing *l, const struct reply *key)
 {
     static const char queue[] = ":contender";
     char text[TOPICS_CHANNEL_MAX], mutex[SIMBA_MUTEX_MAX + 1];
@@ -152,9 +152,9 @@ static bool add_key(struct listing *l, const struct reply *key)
     return true;
 }
 
-static void on_keys(void *store, const struct command *sent, const struct reply *r)
+static void on_keys(void *store, const struct redis_command *sent, const struct reply *r)
 {
-    struct listing *l = sent->about;
+    struct redis_listing *l = sent->about;
     (void)store;
     if (has_failed(l, r))
         return;
@@ -174,9 +174,9 @@ static void on_keys(void *store, const struct command *sent, const struct reply 
     go_on(l);
 }
 
-static void on_details(void *store, const struct command *sent, const struct reply *r)
+static void on_details(void *store, const struct redis_command *sent, const struct reply *r)
 {
-    struct listing *l = sent->about;
+    struct redis_listing *l = sent->about;
     struct simba_host *host = l->store->host;
     (void)store;
     if (has_failed(l, r))
@@ -207,7 +207,7 @@ static void on_details(void *store, const struct command *sent, const struct rep
 
 void list_begin(struct redis *s, struct simba_request *q)
 {
-    struct listing *l = calloc(1, sizeof *l);
+    struct redis_listing *l = calloc(1, sizeof *l);
     if (l == NULL || hash_table_init(&l->names) != 0) {
         free(l);
         replies_refuse(s, q, SIMBA_ELIMIT, "out of memory");

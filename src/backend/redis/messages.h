@@ -7,10 +7,12 @@
 #define MESSAGES_EVICTIONS "simba:evicted" /* a channel */
 
 /* A message, or that it is subscribed. */
-void messages_take(struct subscriber *e, const struct reply *r);
+void messages_take(struct subscriber *sub, const struct reply *r);
 
-void messages_hint(struct subscriber *e, const struct waiter *w); /* it asks now; NULL: nobody */
+void messages_hint(struct subscriber *sub,
+                   const struct topic_waiter *w); /* it asks now; NULL: nobody */
 
 /* The first of those who wait for it asks after a random time, unless somebody takes it before. */
-void messages_ask_later(struct subscriber *e, struct topic *p, int64_t least_ms, int64_t most_ms);
+void messages_ask_later(struct subscriber *sub, struct topic *topic, int64_t least_ms,
+                        int64_t most_ms);
 #endif

@@ -53,7 +53,7 @@ static void find_master(void *store)
         connection_go(&s->commands, &s->config.server);
 }
 
-static bool waits(void *store, const struct command *sent)
+static bool waits(void *store, const struct redis_command *sent)
 {
     return !sentinels_confirm(&((struct redis *)store)->sentinels, sent);
 }

@@ -30,9 +30,9 @@
 struct redis {
     struct simba_host *host;
     struct config config;
-    struct network net;
-    struct server server;
-    struct connection commands;
+    struct redis_network net;
+    struct redis_server server;
+    struct redis_connection commands;
     struct subscriber subscriber;
     struct sentinels sentinels;
     uint64_t round; /* of questions to them, for what is being written; 0: not asked yet */
@@ -42,7 +42,7 @@ struct redis {
     bool to_greet;            /* anew, as soon as all is answered: it may take writes by now */
     struct held held;
     bool restart_grace_said;
-    struct inspection inspection;
+    struct redis_inspection inspection;
     char warned_of[48]; /* the run id of the server that was commented on */
 };
 

@@ -1,6 +1,7 @@
 /* replies.c: see replies.h. */
 #include "backend/redis/replies.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,17 +177,27 @@ static bool take_refusal(struct redis *s, struct simba_request *q, const struct 
     return true;
 }
 
-/* 1: it is free; else who owns it, so a tenure that was to be released had been lost. */
-static bool take_ending(struct redis *s, struct simba_request *q, const struct reply *r)
+/* 1: it is free; else who owns it, so the tenure had been lost. */
+static bool take_release(struct redis *s, struct simba_request *q, const struct reply *r)
 {
     struct replied_owner t = {.answer = {.id = "", .age_ms = -1}};
-    bool freed = r->kind == REPLY_INTEGER && r->integer == 1 && q->op == SIMBA_RELEASE;
-    if (!freed && !replies_owner(r, 0, &t))
+    bool is_free = r->kind == REPLY_INTEGER && r->integer == 1;
+    if (!is_free && !replies_owner(r, 0, &t))
         return false;
     if (t.answer.evicted)
         t.answer.token = 0;
-    if (q->op == SIMBA_RELEASE && !freed)
-        t.answer.code = SIMBA_ELOST;
+    t.answer.code = is_free ? 0 : SIMBA_ELOST;
+    replies_answer(s, q, &t.answer);
+    return true;
+}
+
+static bool take_leave(struct redis *s, struct simba_request *q, const struct reply *r)
+{
+    struct replied_owner t;
+    if (!replies_owner(r, 0, &t))
+        return false;
+    if (t.answer.evicted)
+        t.answer.token = 0;
     replies_answer(s, q, &t.answer);
     return true;
 }
@@ -296,8 +307,11 @@ static bool take_request(struct redis *s, struct simba_request *q, const struct 
         return take_evict(s, q, r);
     case SIMBA_PUBLISH:
         return take_published(s, q, r);
+    case SIMBA_RELEASE:
+        return take_release(s, q, r);
     default:
-        return take_ending(s, q, r);
+        assert(q->op == SIMBA_LEAVE);
+        return take_leave(s, q, r);
     }
 }
 
@@ -332,7 +346,7 @@ static void read_one_by_one(struct redis *s, struct simba_request *list)
     pending_add(&s->waiting, list);
 }
 
-static void take_error(struct redis *s, const struct command *sent, const struct reply *r)
+static void take_error(struct redis *s, const struct redis_command *sent, const struct reply *r)
 {
     struct simba_request *list = sent->about;
     char why[CONNECTION_TEXT_MAX];
@@ -350,7 +364,7 @@ static void take_error(struct redis *s, const struct command *sent, const struct
     }
 }
 
-void replies_take(void *store, const struct command *sent, const struct reply *r)
+void replies_take(void *store, const struct redis_command *sent, const struct reply *r)
 {
     struct redis *s = store;
     struct simba_request *list = sent->about;

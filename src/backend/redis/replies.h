@@ -23,7 +23,7 @@ struct exact_id {
 };
 
 /* Of a call for a request, or for a list of them. */
-void replies_take(void *store, const struct command *sent, const struct reply *r);
+void replies_take(void *store, const struct redis_command *sent, const struct reply *r);
 
 void replies_answer(struct redis *s, struct simba_request *q, const struct simba_answer *answer);
 void replies_refuse(struct redis *s, struct simba_request *list, int code, const char *why);

@@ -157,13 +157,13 @@ static void write_call(struct redis *s, struct simba_request *list)
 {
     int64_t now = simba_now();
     enum script script = script_of(list);
-    struct connection *c = &s->commands;
+    struct redis_connection *c = &s->commands;
     struct buffer *b =
-        connection_command(c, (struct command){.take = replies_take,
-                                               .about = list,
-                                               .which = (int)script,
-                                               .round = round_of(s, list->op),
-                                               .vouched_ms = vouched_ms(s, list, now)});
+        connection_command(c, (struct redis_command){.take = replies_take,
+                                                     .about = list,
+                                                     .which = (int)script,
+                                                     .round = round_of(s, list->op),
+                                                     .vouched_ms = vouched_ms(s, list, now)});
     if (b == NULL) {
         replies_refuse(s, list, c->code, c->why);
         return;
@@ -260,7 +260,7 @@ static struct simba_request *successor_of(const struct simba_request *release,
 
 /* A replica takes nothing but questions. A master that could not note its epoch grants nothing, and
  * renews nothing. */
-static bool can_take(const struct server *v, enum simba_op op)
+static bool can_take(const struct redis_server *v, enum simba_op op)
 {
     bool asks = op == SIMBA_READ || op == SIMBA_LIST;
     bool needs_epoch = op == SIMBA_CONTEND || op == SIMBA_RENEW;
@@ -304,7 +304,7 @@ static void send_all(struct redis *s, struct simba_request *batch)
 
 static void send_or_wait(struct redis *s, struct simba_request *batch)
 {
-    struct connection *c = &s->commands;
+    struct redis_connection *c = &s->commands;
     if (c->state == CONNECTION_READY) {
         send_all(s, batch);
     } else if (connection_is_hopeful(c)) {

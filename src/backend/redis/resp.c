@@ -122,8 +122,8 @@ void resp_pieces(struct buffer *b, const char *const *pieces)
 
 /* ---- the arena ----------------------------------------------------------------------------- */
 
-struct chunk {
-    struct chunk *next;
+struct resp_chunk {
+    struct resp_chunk *next;
     size_t used, size;
     _Alignas(16) char bytes[];
 };
@@ -135,7 +135,7 @@ static void *take(struct decoder *d, size_t count)
         d->fault = "a reply is too large";
         return NULL;
     }
-    struct chunk *c = d->chunk;
+    struct resp_chunk *c = d->chunk;
     if (c == NULL || c->size - c->used < count) {
         size_t size = count > CHUNK_BYTES ? count : CHUNK_BYTES;
         c = malloc(sizeof *c + size);
@@ -143,7 +143,7 @@ static void *take(struct decoder *d, size_t count)
             d->fault = "out of memory";
             return NULL;
         }
-        *c = (struct chunk){.next = d->chunk, .size = size};
+        *c = (struct resp_chunk){.next = d->chunk, .size = size};
         d->chunk = c;
     }
     void *at = c->bytes + c->used;
@@ -156,7 +156,7 @@ static void *take(struct decoder *d, size_t count)
 static void rewind_arena(struct decoder *d)
 {
     while (d->chunk != NULL && (d->chunk->next != NULL || d->chunk->size > CHUNK_BYTES)) {
-        struct chunk *c = d->chunk;
+        struct resp_chunk *c = d->chunk;
         d->chunk = c->next;
         free(c);
     }

@@ -55,12 +55,12 @@ struct reply {
     size_t elements;
 };
 
-struct chunk;
+struct resp_chunk;
 struct decoder {
     struct redisReader *reader;
-    struct chunk *chunk; /* the arena's, the current one first */
-    size_t used;         /* bytes of the arena, all in all */
-    const char *fault;   /* why it takes nothing more */
+    struct resp_chunk *chunk; /* the arena's, the current one first */
+    size_t used;              /* bytes of the arena, all in all */
+    const char *fault;        /* why it takes nothing more */
 };
 
 bool decoder_init(struct decoder *d); /* false: out of memory */

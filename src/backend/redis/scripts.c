@@ -1,4 +1,4 @@
-/* scripts.c: see scripts.h. The headers are made by cmake/stores.cmake. */
+/* scripts.c: see scripts.h. */
 #include "backend/redis/scripts.h"
 
 #include "backend/redis/script_absent.h"

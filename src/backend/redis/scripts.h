@@ -1,4 +1,9 @@
-/* scripts.h: what runs inside the server; each has a file of its own, lua/NAME.lua. */
+/* scripts.h: what runs inside the server; each has a file of its own, lua/NAME.lua. In these a line
+ *
+ *   -- include FILE.lua           stands for that file, unless it was included before
+ *   -- include FILE.lua as NAME   for a function of that name, with KEYS and ARGV for arguments
+ *
+ * The build puts them together (cmake/embed.cmake). */
 #ifndef BACKEND_REDIS_SCRIPTS_H
 #define BACKEND_REDIS_SCRIPTS_H
 

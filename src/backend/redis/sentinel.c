@@ -11,7 +11,7 @@
 
 /* ---- what comes of them -------------------------------------------------------------------- */
 
-bool sentinels_confirm(const struct sentinels *a, const struct command *sent)
+bool sentinels_confirm(const struct sentinels *a, const struct redis_command *sent)
 {
     return votes_count(a, &a->commands->address, a->commands->net->term, sent->round,
                        sent->vouched_ms) >= votes_needed(a);
@@ -76,8 +76,8 @@ static void find(struct sentinels *a)
 
 void sentinels_doubt(struct sentinels *a)
 {
-    struct connection *c = a->commands;
-    const struct command *sent = connection_in_round(c);
+    struct redis_connection *c = a->commands;
+    const struct redis_command *sent = connection_in_round(c);
     char objection[CONNECTION_TEXT_MAX];
     if (sent == NULL)
         return;
@@ -101,8 +101,8 @@ void sentinels_doubt(struct sentinels *a)
 /* Something may be decided by now: who is the master, or whether a reply of it counts. */
 static void decide(struct sentinels *a)
 {
-    struct connection *c = a->commands;
-    const struct command *sent = connection_in_round(c);
+    struct redis_connection *c = a->commands;
+    const struct redis_command *sent = connection_in_round(c);
     if (a->is_asking)
         return;
     if (c->state == CONNECTION_FINDING)
@@ -130,18 +130,18 @@ static void identify(struct sentinel *s)
 {
     char why[CONNECTION_TEXT_MAX];
     if (strcmp(s->id, s->said_id) != 0)
-        s->named = (struct address){.host = ""};
+        s->named = (struct redis_address){.host = ""};
     memcpy(s->id, s->said_id, sizeof s->id);
     s->same_as = find_same(s);
     s->is_identified = s->same_as == NULL;
     if (s->is_identified)
         return;
-    s->named = (struct address){.host = ""}; /* it has one vote */
+    s->named = (struct redis_address){.host = ""}; /* it has one vote */
     votes_say_same(s, why, sizeof why);
     connection_fail(&s->connection, SIMBA_EINVAL, "%s", why);
 }
 
-static void on_id(void *data, const struct command *sent, const struct reply *r)
+static void on_id(void *data, const struct redis_command *sent, const struct reply *r)
 {
     struct sentinel *s = data;
     (void)sent;
@@ -150,7 +150,7 @@ static void on_id(void *data, const struct command *sent, const struct reply *r)
         memcpy(s->said_id, r->text, r->length + 1);
 }
 
-static void on_info(void *data, const struct command *sent, const struct reply *r)
+static void on_info(void *data, const struct redis_command *sent, const struct reply *r)
 {
     struct sentinel *s = data;
     struct info info;
@@ -172,10 +172,10 @@ static void on_info(void *data, const struct command *sent, const struct reply *
 static void greet(void *data)
 {
     struct sentinel *s = data;
-    struct buffer *b = connection_command(&s->connection, (struct command){.take = on_id});
+    struct buffer *b = connection_command(&s->connection, (struct redis_command){.take = on_id});
     if (b != NULL)
         resp_command(b, "SENTINEL", "MYID", NULL);
-    b = connection_command(&s->connection, (struct command){.take = on_info});
+    b = connection_command(&s->connection, (struct redis_command){.take = on_info});
     if (b != NULL)
         resp_command(b, "INFO", "server", NULL);
 }
@@ -183,10 +183,11 @@ static void greet(void *data)
 /* ---- what it says --------------------------------------------------------------------------- */
 
 /* False: the reply has none there. */
-static bool read_address(struct address *out, const struct reply *host, const struct reply *port)
+static bool read_address(struct redis_address *out, const struct reply *host,
+                         const struct reply *port)
 {
     uint64_t number;
-    *out = (struct address){.host = ""};
+    *out = (struct redis_address){.host = ""};
     if (!reply_is_text(host) || host->length == 0 || host->length >= sizeof out->host ||
         !reply_digits(port, &number) || number == 0 || number > 65535)
         return false;
@@ -211,7 +212,7 @@ static int64_t number_of(const struct reply *r, const char *name, int64_t otherw
     return is_one ? (int64_t)number : otherwise;
 }
 
-static void on_state(void *data, const struct command *sent, const struct reply *r)
+static void on_state(void *data, const struct redis_command *sent, const struct reply *r)
 {
     struct sentinel *s = data;
     (void)sent;
@@ -228,7 +229,7 @@ static void on_state(void *data, const struct command *sent, const struct reply 
     read_address(&s->listed, value_of(r, "ip"), value_of(r, "port"));
 }
 
-static void on_master(void *data, const struct command *sent, const struct reply *r)
+static void on_master(void *data, const struct redis_command *sent, const struct reply *r)
 {
     struct sentinel *s = data;
     if (r == NULL)
@@ -251,8 +252,8 @@ static void on_master(void *data, const struct command *sent, const struct reply
 
 static void ask(struct sentinel *s, const char *question, command_fn *take)
 {
-    struct buffer *b =
-        connection_command(&s->connection, (struct command){.take = take, .round = s->all->round});
+    struct buffer *b = connection_command(
+        &s->connection, (struct redis_command){.take = take, .round = s->all->round});
     if (b != NULL)
         resp_command(b, "SENTINEL", question, s->connection.net->config->master);
 }
@@ -335,7 +336,8 @@ bool sentinels_are_steady(const struct sentinels *a)
     return true;
 }
 
-void sentinels_init(struct sentinels *a, struct network *net, struct connection *commands)
+void sentinels_init(struct sentinels *a, struct redis_network *net,
+                    struct redis_connection *commands)
 {
     a->commands = commands;
     a->count = net->config->sentinels;

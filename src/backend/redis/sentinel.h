@@ -28,23 +28,23 @@
 
 struct sentinel {
     struct sentinels *all;
-    struct connection connection;
-    const struct address *address;
+    struct redis_connection connection;
+    const struct redis_address *address;
     char id[SENTINEL_ID_MAX];       /* of the sentinel that was there last; "": none yet */
     char said_id[SENTINEL_ID_MAX];  /* of the one that is greeted; "": it does not say it */
     bool is_identified;             /* it is there, and has no other connection */
     const struct sentinel *same_as; /* the last one there has a connection already, this one */
-    struct address listed;          /* the master that named_since is about */
+    struct redis_address listed;    /* the master that named_since is about */
     int64_t named_since;            /* it has named that master since then, at the latest */
     uint64_t answered; /* the last round in which it has answered; 0: not on this connection */
-    struct address named;
+    struct redis_address named;
     int64_t term;                  /* Sentinel's config-epoch: each failover has a greater one */
     int64_t others;                /* how many more it knows */
     char why[CONNECTION_TEXT_MAX]; /* it names none */
 };
 
 struct sentinels {
-    struct connection *commands; /* to the master */
+    struct redis_connection *commands; /* to the master */
     struct sentinel each[SENTINELS_MAX];
     size_t count;   /* 0: the URL names the server itself */
     uint64_t round; /* of questions: in each, all are asked */
@@ -53,7 +53,8 @@ struct sentinels {
     bool is_asking;
 };
 
-void sentinels_init(struct sentinels *a, struct network *net, struct connection *commands);
+void sentinels_init(struct sentinels *a, struct redis_network *net,
+                    struct redis_connection *commands);
 void sentinels_close(struct sentinels *a);
 bool sentinels_are_steady(const struct sentinels *a);
 
@@ -63,7 +64,7 @@ void sentinels_find(struct sentinels *a);
 /* Begins a round, and returns its number, for commands that are written now; 0 without sentinels.
  * What is written is sent with connection_flush(). */
 uint64_t sentinels_ask(struct sentinels *a);
-bool sentinels_confirm(const struct sentinels *a, const struct command *sent);
+bool sentinels_confirm(const struct sentinels *a, const struct redis_command *sent);
 /* Fails commands, if a reply waits there that cannot be confirmed any more. */
 void sentinels_doubt(struct sentinels *a);
 

@@ -11,13 +11,13 @@
 #define WHY_MAX 320
 #define TOO_MUCH "too much is waiting to be sent, or memory is short"
 
-static void broken(struct stream *s, int code, const char *why)
+static void broken(struct redis_stream *s, int code, const char *why)
 {
     if (s->data != NULL)
         s->use->broken(s->data, code, why);
 }
 
-static void broken_by(struct stream *s, int status)
+static void broken_by(struct redis_stream *s, int status)
 {
     char why[WHY_MAX];
     snprintf(why, sizeof why, "the connection broke: %s", uv_strerror(status));
@@ -26,11 +26,11 @@ static void broken_by(struct stream *s, int status)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-static void start_write(struct stream *s);
+static void start_write(struct redis_stream *s);
 
 static void on_written(uv_write_t *write, int status)
 {
-    struct stream *s = write->data;
+    struct redis_stream *s = write->data;
     s->is_writing = false;
     if (s->data == NULL)
         return;
@@ -40,7 +40,7 @@ static void on_written(uv_write_t *write, int status)
         start_write(s);
 }
 
-static void start_write(struct stream *s)
+static void start_write(struct redis_stream *s)
 {
     struct buffer sent = s->written;
     s->written = s->rest;
@@ -56,7 +56,7 @@ static void start_write(struct stream *s)
     }
 }
 
-static void send_bytes(struct stream *s, const char *bytes, size_t count)
+static void send_bytes(struct redis_stream *s, const char *bytes, size_t count)
 {
     if (!s->is_writing && count > 0) {
         uv_buf_t buf = uv_buf_init((char *)bytes, (unsigned)count);
@@ -79,7 +79,7 @@ static void send_bytes(struct stream *s, const char *bytes, size_t count)
         start_write(s);
 }
 
-static void send_tls(struct stream *s)
+static void send_tls(struct redis_stream *s)
 {
     const char *bytes;
     size_t count = tls_pending(&s->tls, &bytes);
@@ -90,7 +90,7 @@ static void send_tls(struct stream *s)
         tls_sent(&s->tls);
 }
 
-void stream_send(struct stream *s, const char *bytes, size_t count)
+void stream_send(struct redis_stream *s, const char *bytes, size_t count)
 {
     if (s->tls.ssl == NULL)
         send_bytes(s, bytes, count);
@@ -102,7 +102,7 @@ void stream_send(struct stream *s, const char *bytes, size_t count)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static void shake(struct stream *s)
+static void shake(struct redis_stream *s)
 {
     char why[WHY_MAX];
     enum tls_state state = tls_shake(&s->tls, why, sizeof why);
@@ -118,7 +118,7 @@ static void shake(struct stream *s)
     }
 }
 
-static void take_tls(struct stream *s, const char *bytes, size_t count)
+static void take_tls(struct redis_stream *s, const char *bytes, size_t count)
 {
     char why[WHY_MAX];
     tls_put(&s->tls, bytes, count);
@@ -141,13 +141,13 @@ static void take_tls(struct stream *s, const char *bytes, size_t count)
 static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf)
 {
     (void)size;
-    struct stream *s = handle->data;
+    struct redis_stream *s = handle->data;
     *buf = uv_buf_init(s->net->inbox, sizeof s->net->inbox);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
 {
-    struct stream *s = stream->data;
+    struct redis_stream *s = stream->data;
     if (s->data == NULL || count == 0)
         return;
     if (count < 0 && s->tls.ssl != NULL && !s->is_open)
@@ -169,19 +169,19 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
 
 static void on_connected(uv_connect_t *connect, int status)
 {
-    struct stream *s = connect->data;
+    struct redis_stream *s = connect->data;
     if (s->data != NULL)
         s->use->connected(s->data, status);
 }
 
-int stream_connect(struct network *net, const struct stream_use *use, void *data,
-                   const struct addrinfo *to, const char *path, struct stream **out)
+int stream_connect(struct redis_network *net, const struct stream_use *use, void *data,
+                   const struct addrinfo *to, const char *path, struct redis_stream **out)
 {
-    struct stream *s = calloc(1, sizeof *s);
+    struct redis_stream *s = calloc(1, sizeof *s);
     *out = s;
     if (s == NULL)
         return UV_ENOMEM;
-    *s = (struct stream){.use = use, .data = data, .net = net};
+    *s = (struct redis_stream){.use = use, .data = data, .net = net};
     s->connect.data = s;
     int rc = to == NULL ? uv_pipe_init(net->host->loop, &s->io.pipe, 0)
                         : uv_tcp_init(net->host->loop, &s->io.tcp);
@@ -203,7 +203,7 @@ int stream_connect(struct network *net, const struct stream_use *use, void *data
     return 0;
 }
 
-void stream_start(struct stream *s, const char *host)
+void stream_start(struct redis_stream *s, const char *host)
 {
     int rc = uv_read_start(&s->io.stream, on_alloc, on_read);
     if (rc < 0) {
@@ -220,8 +220,8 @@ void stream_start(struct stream *s, const char *host)
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct stream *s = handle->data;
-    struct network *net = s->net;
+    struct redis_stream *s = handle->data;
+    struct redis_network *net = s->net;
     buffer_wipe(&s->written); /* a password may have been among it */
     buffer_wipe(&s->rest);
     buffer_free(&s->written);
@@ -230,7 +230,7 @@ static void on_closed(uv_handle_t *handle)
     handles_drop(&net->handles);
 }
 
-void stream_close(struct stream *s)
+void stream_close(struct redis_stream *s)
 {
     s->data = NULL;
     tls_end(&s->tls);

@@ -13,14 +13,14 @@
 #define STREAM_INBOX (64u << 10)
 
 /* What the connections of a store share. */
-struct network {
+struct redis_network {
     struct simba_host *host;
     const struct config *config;
     struct ssl_ctx_st *tls; /* NULL: without */
     struct offload *calls;
     struct handles handles;
-    struct connection *connections; /* a list */
-    bool is_reading;                /* what is written is sent after it */
+    struct redis_connection *connections; /* a list */
+    bool is_reading;                      /* what is written is sent after it */
     int64_t term; /* the sentinels' count of failovers when they named this master; 0: not asked */
     char inbox[STREAM_INBOX], plain[STREAM_INBOX];
 };
@@ -33,7 +33,7 @@ struct stream_use {
     void (*broken)(void *data, int code, const char *why);
 };
 
-struct stream {
+struct redis_stream {
     union {
         uv_handle_t handle;
         uv_stream_t stream;
@@ -42,7 +42,7 @@ struct stream {
     } io;
     const struct stream_use *use;
     void *data; /* NULL: closed */
-    struct network *net;
+    struct redis_network *net;
     uv_connect_t connect;
     uv_write_t write;
     bool is_writing, is_open;
@@ -51,12 +51,12 @@ struct stream {
 };
 
 /* Connects to that address; NULL: to the unix socket at `path`. 0, or an error of libuv. */
-int stream_connect(struct network *net, const struct stream_use *use, void *data,
-                   const struct addrinfo *to, const char *path, struct stream **out);
+int stream_connect(struct redis_network *net, const struct stream_use *use, void *data,
+                   const struct addrinfo *to, const char *path, struct redis_stream **out);
 
 /* After connected(): begins to read, with TLS if the name of a host is given; leads to open(). */
-void stream_start(struct stream *s, const char *host);
+void stream_start(struct redis_stream *s, const char *host);
 
-void stream_send(struct stream *s, const char *bytes, size_t count);
-void stream_close(struct stream *s);
+void stream_send(struct redis_stream *s, const char *bytes, size_t count);
+void stream_close(struct redis_stream *s);
 #endif

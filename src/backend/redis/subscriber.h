@@ -25,8 +25,8 @@ struct subscriber_trial {
 
 struct subscriber {
     struct simba_host *host;
-    struct connection connection;
-    struct connection *commands; /* whose server it listens to */
+    struct redis_connection connection;
+    struct redis_connection *commands; /* whose server it listens to */
     struct topics topics;
     uv_timer_t upkeep, alarm;
     uint64_t rng;
@@ -39,25 +39,28 @@ struct subscriber {
 };
 
 /* Its topics are the caller's to make and to free; all else is 0. */
-void subscriber_init(struct subscriber *e, struct network *net, struct connection *commands);
-void subscriber_close(struct subscriber *e);
+void subscriber_init(struct subscriber *sub, struct redis_network *net,
+                     struct redis_connection *commands);
+void subscriber_close(struct subscriber *sub);
 
 /* The connection for commands is there (again). */
-void subscriber_follow(struct subscriber *e);
+void subscriber_follow(struct subscriber *sub);
 
 /* The contender asks now. Returns its first score; "": none. */
-const char *subscriber_asks(struct subscriber *e, const char *mutex, const char *id);
+const char *subscriber_asks(struct subscriber *sub, const char *mutex, const char *id);
 /* Released by another of this client, it may come before those of others who have waited longer. */
-bool subscriber_overtakes(const struct subscriber *e, const char *mutex, const char *id);
+bool subscriber_overtakes(const struct subscriber *sub, const char *mutex, const char *id);
 /* It was refused and is in the queue. Sent with the next flush. */
-void subscriber_waits(struct subscriber *e, const char *mutex, const char *id, const char *score,
+void subscriber_waits(struct subscriber *sub, const char *mutex, const char *id, const char *score,
                       int64_t rank);
 /* It is free, but reserved for another who was woken, for so long. */
-void subscriber_is_reserved(struct subscriber *e, const char *mutex, int64_t left_ms);
-void subscriber_ends(struct subscriber *e, const char *mutex, const char *id); /* waits no longer */
-void subscriber_granted(struct subscriber *e, const char *mutex, const char *id, int64_t lease_ms);
-void subscriber_renewed(struct subscriber *e, int64_t lease_ms);
-void subscriber_interest(struct subscriber *e, const char *mutex, enum simba_interest interest);
+void subscriber_is_reserved(struct subscriber *sub, const char *mutex, int64_t left_ms);
+void subscriber_ends(struct subscriber *sub, const char *mutex,
+                     const char *id); /* waits no longer */
+void subscriber_granted(struct subscriber *sub, const char *mutex, const char *id,
+                        int64_t lease_ms);
+void subscriber_renewed(struct subscriber *sub, int64_t lease_ms);
+void subscriber_interest(struct subscriber *sub, const char *mutex, enum simba_interest interest);
 
-void subscriber_try(struct subscriber *e, const struct subscriber_trial *trial);
+void subscriber_try(struct subscriber *sub, const struct subscriber_trial *trial);
 #endif

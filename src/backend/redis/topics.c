@@ -8,7 +8,7 @@
 
 #define LINGER_MS 10000
 
-int topics_init(struct topics *t, struct connection *c)
+int topics_init(struct topics *t, struct redis_connection *c)
 {
     *t = (struct topics){.connection = c};
     if (hash_table_init(&t->by_mutex) == 0 && hash_table_init(&t->by_channel) == 0)
@@ -59,7 +59,7 @@ static int write_channel(char channel[TOPICS_CHANNEL_MAX], const char *mutex, co
     return snprintf(channel, TOPICS_CHANNEL_MAX, TOPICS_PREFIX "%s" TOPICS_SUFFIX ":%s", mutex, id);
 }
 
-struct waiter *topics_waiter(const struct topics *t, const char *mutex, const char *id)
+struct topic_waiter *topics_waiter(const struct topics *t, const char *mutex, const char *id)
 {
     char channel[TOPICS_CHANNEL_MAX];
     if (t->by_channel.count == 0)
@@ -68,24 +68,25 @@ struct waiter *topics_waiter(const struct topics *t, const char *mutex, const ch
     return topics_waiter_on(t, channel);
 }
 
-struct waiter *topics_waiter_on(const struct topics *t, const char *channel)
+struct topic_waiter *topics_waiter_on(const struct topics *t, const char *channel)
 {
-    return (struct waiter *)(void *)hash_table_find(&t->by_channel, channel);
+    return (struct topic_waiter *)(void *)hash_table_find(&t->by_channel, channel);
 }
 
-struct waiter *topics_first(const struct topic *p)
+struct topic_waiter *topics_first(const struct topic *topic)
 {
-    struct waiter *first = NULL;
-    for (struct waiter *w = p->waiters; w != NULL; w = w->next) {
+    struct topic_waiter *first = NULL;
+    for (struct topic_waiter *w = topic->waiters; w != NULL; w = w->next) {
         if (w->waits && (first == NULL || strcmp(w->score, first->score) < 0))
             first = w;
     }
     return first;
 }
 
-struct topic *topics_next(const struct topics *t, const struct topic *p)
+struct topic *topics_next(const struct topics *t, const struct topic *topic)
 {
-    return (struct topic *)(void *)hash_table_next(&t->by_mutex, p != NULL ? &p->by_mutex : NULL);
+    return (struct topic *)(void *)hash_table_next(&t->by_mutex,
+                                                   topic != NULL ? &topic->by_mutex : NULL);
 }
 
 static void note_interest(void *data, struct simba_watched *watched)
@@ -93,11 +94,11 @@ static void note_interest(void *data, struct simba_watched *watched)
     *(enum simba_interest *)data = watched->interest;
 }
 
-bool topics_is_observed(const struct topics *t, const struct topic *p)
+bool topics_is_observed(const struct topics *t, const struct topic *topic)
 {
     struct simba_host *host = t->connection->net->host;
     enum simba_interest interest = SIMBA_NO_INTEREST;
-    host->watched(host, p->mutex, note_interest, &interest);
+    host->watched(host, topic->mutex, note_interest, &interest);
     return interest == SIMBA_OBSERVES;
 }
 
@@ -118,77 +119,78 @@ static void subscribe(struct topics *t, enum subscription *sub, const char *chan
 static struct topic *add(struct topics *t, const char *mutex)
 {
     size_t n = strlen(mutex), channel = strlen(TOPICS_PREFIX) + n + strlen(TOPICS_SUFFIX) + 1;
-    struct topic *p = calloc(1, sizeof *p + n + 1 + channel);
-    if (p == NULL)
+    struct topic *topic = calloc(1, sizeof *topic + n + 1 + channel);
+    if (topic == NULL)
         return NULL;
-    memcpy(p->mutex, mutex, n + 1);
-    p->channel = p->mutex + n + 1;
-    snprintf(p->channel, channel, TOPICS_PREFIX "%s" TOPICS_SUFFIX, mutex);
-    p->by_mutex.name = p->mutex;
-    hash_table_add(&t->by_mutex, &p->by_mutex);
-    return p;
+    memcpy(topic->mutex, mutex, n + 1);
+    topic->channel = topic->mutex + n + 1;
+    snprintf(topic->channel, channel, TOPICS_PREFIX "%s" TOPICS_SUFFIX, mutex);
+    topic->by_mutex.name = topic->mutex;
+    hash_table_add(&t->by_mutex, &topic->by_mutex);
+    return topic;
 }
 
 struct topic *topics_make(struct topics *t, const char *mutex)
 {
-    struct topic *p = topics_find(t, mutex);
-    if (p == NULL)
-        p = add(t, mutex);
-    if (p != NULL && p->sub == SUB_NONE)
-        subscribe(t, &p->sub, p->channel);
-    return p;
+    struct topic *topic = topics_find(t, mutex);
+    if (topic == NULL)
+        topic = add(t, mutex);
+    if (topic != NULL && topic->sub == SUB_NONE)
+        subscribe(t, &topic->sub, topic->channel);
+    return topic;
 }
 
-static struct waiter *add_waiter(struct topics *t, struct topic *p, const char *id)
+static struct topic_waiter *add_waiter(struct topics *t, struct topic *topic, const char *id)
 {
     char channel[TOPICS_CHANNEL_MAX];
-    size_t n = (size_t)write_channel(channel, p->mutex, id);
+    size_t n = (size_t)write_channel(channel, topic->mutex, id);
     assert(n < sizeof channel);
-    struct waiter *w = calloc(1, sizeof *w + n + 1);
+    struct topic_waiter *w = calloc(1, sizeof *w + n + 1);
     if (w == NULL)
         return NULL;
     memcpy(w->channel, channel, n + 1);
     w->id = w->channel + n - strlen(id);
     w->by_channel.name = w->channel;
-    w->topic = p;
-    w->next = p->waiters;
-    w->pprev = &p->waiters;
+    w->topic = topic;
+    w->next = topic->waiters;
+    w->pprev = &topic->waiters;
     if (w->next != NULL)
         w->next->pprev = &w->next;
-    p->waiters = w;
+    topic->waiters = w;
     hash_table_add(&t->by_channel, &w->by_channel);
     w->tries = true;
     subscribe(t, &w->sub, w->channel);
     return w;
 }
 
-struct waiter *topics_make_waiter(struct topics *t, const char *mutex, const char *id)
+struct topic_waiter *topics_make_waiter(struct topics *t, const char *mutex, const char *id)
 {
-    struct topic *p = topics_make(t, mutex);
-    struct waiter *w = topics_waiter(t, mutex, id);
-    return p == NULL || w != NULL ? w : add_waiter(t, p, id);
+    struct topic *topic = topics_make(t, mutex);
+    struct topic_waiter *w = topics_waiter(t, mutex, id);
+    return topic == NULL || w != NULL ? w : add_waiter(t, topic, id);
 }
 
 /* Where nobody waits for a mutex that is taken, what others do with it need not be heard. But each
  * waiter's own channel is kept for a while. */
-void topics_stop(struct topics *t, struct topic *p)
+void topics_stop(struct topics *t, struct topic *topic)
 {
-    if (!p->is_taken || p->sub != SUB_ACTIVE || topics_first(p) != NULL || topics_is_observed(t, p))
+    if (!topic->is_taken || topic->sub != SUB_ACTIVE || topics_first(topic) != NULL ||
+        topics_is_observed(t, topic))
         return;
-    topics_say(t, "UNSUBSCRIBE", p->channel);
-    p->sub = SUB_NONE;
-    p->is_taken = false;
+    topics_say(t, "UNSUBSCRIBE", topic->channel);
+    topic->sub = SUB_NONE;
+    topic->is_taken = false;
 }
 
-void topics_remove_later(struct topics *t, struct topic *p)
+void topics_remove_later(struct topics *t, struct topic *topic)
 {
     struct topic **at = &t->later;
-    if (p->ask_at == 0)
+    if (topic->ask_at == 0)
         return;
-    while (*at != p)
+    while (*at != topic)
         at = &(*at)->later;
-    *at = p->later;
-    p->ask_at = 0;
+    *at = topic->later;
+    topic->ask_at = 0;
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */
@@ -196,10 +198,10 @@ void topics_remove_later(struct topics *t, struct topic *p)
 /* Messages may have been missed. One of those who wait for a mutex is enough to find out. */
 void topics_connected(struct topics *t)
 {
-    for (struct topic *p = topics_next(t, NULL); p != NULL; p = topics_next(t, p)) {
-        const struct waiter *first = topics_first(p);
-        subscribe(t, &p->sub, p->channel);
-        for (struct waiter *w = p->waiters; w != NULL; w = w->next) {
+    for (struct topic *topic = topics_next(t, NULL); topic != NULL; topic = topics_next(t, topic)) {
+        const struct topic_waiter *first = topics_first(topic);
+        subscribe(t, &topic->sub, topic->channel);
+        for (struct topic_waiter *w = topic->waiters; w != NULL; w = w->next) {
             w->tries = w->tries || w == first;
             subscribe(t, &w->sub, w->channel);
         }
@@ -208,14 +210,14 @@ void topics_connected(struct topics *t)
 
 void topics_disconnected(struct topics *t)
 {
-    for (struct topic *p = topics_next(t, NULL); p != NULL; p = topics_next(t, p)) {
-        p->sub = SUB_NONE;
-        for (struct waiter *w = p->waiters; w != NULL; w = w->next)
+    for (struct topic *topic = topics_next(t, NULL); topic != NULL; topic = topics_next(t, topic)) {
+        topic->sub = SUB_NONE;
+        for (struct topic_waiter *w = topic->waiters; w != NULL; w = w->next)
             w->sub = SUB_NONE;
     }
 }
 
-static void remove_waiter(struct topics *t, struct waiter *w)
+static void remove_waiter(struct topics *t, struct topic_waiter *w)
 {
     topics_say(t, "UNSUBSCRIBE", w->channel);
     *w->pprev = w->next;
@@ -228,18 +230,18 @@ static void remove_waiter(struct topics *t, struct waiter *w)
 void topics_sweep(struct topics *t)
 {
     int64_t now = simba_now();
-    for (struct topic *p = topics_next(t, NULL), *next; p != NULL; p = next) {
-        next = topics_next(t, p);
-        for (struct waiter *w = p->waiters, *after; w != NULL; w = after) {
+    for (struct topic *topic = topics_next(t, NULL), *next; topic != NULL; topic = next) {
+        next = topics_next(t, topic);
+        for (struct topic_waiter *w = topic->waiters, *after; w != NULL; w = after) {
             after = w->next;
             if (!w->waits && now - w->idle_since >= LINGER_MS)
                 remove_waiter(t, w);
         }
-        if (p->waiters != NULL || topics_is_observed(t, p))
+        if (topic->waiters != NULL || topics_is_observed(t, topic))
             continue;
-        topics_say(t, "UNSUBSCRIBE", p->channel);
-        topics_remove_later(t, p);
-        hash_table_remove(&t->by_mutex, &p->by_mutex);
-        free(p);
+        topics_say(t, "UNSUBSCRIBE", topic->channel);
+        topics_remove_later(t, topic);
+        hash_table_remove(&t->by_mutex, &topic->by_mutex);
+        free(topic);
     }
 }

@@ -14,10 +14,10 @@
 
 enum subscription { SUB_NONE, SUB_ASKED, SUB_ACTIVE };
 
-struct waiter {
+struct topic_waiter {
     struct hash_node by_channel; /* first */
     struct topic *topic;
-    struct waiter *next, **pprev; /* of the topic */
+    struct topic_waiter *next, **pprev; /* of the topic */
     enum subscription sub;
     bool waits; /* else it lingers */
     bool tries; /* as soon as it hears */
@@ -31,7 +31,7 @@ struct waiter {
 
 struct topic {
     struct hash_node by_mutex; /* first */
-    struct waiter *waiters;
+    struct topic_waiter *waiters;
     enum subscription sub;
     bool is_taken;       /* the last message said so */
     int64_t ask_at;      /* simba_now(); 0: it is not among those that ask later */
@@ -43,12 +43,12 @@ struct topic {
 };
 
 struct topics {
-    struct connection *connection;          /* where it is subscribed */
+    struct redis_connection *connection;    /* where it is subscribed */
     struct hash_table by_mutex, by_channel; /* topics; waiters */
     struct topic *later;                    /* a list: those that ask a while later */
 };
 
-int topics_init(struct topics *t, struct connection *c); /* 0, SIMBA_ELIMIT */
+int topics_init(struct topics *t, struct redis_connection *c); /* 0, SIMBA_ELIMIT */
 void topics_free(struct topics *t);
 
 /* The name within simba:{NAME}; false: it is no such key. */
@@ -57,21 +57,22 @@ bool topics_mutex_of(const char *key, char mutex[SIMBA_MUTEX_MAX + 1]);
 /* NULL: there is none. */
 struct topic *topics_find(const struct topics *t, const char *mutex);
 struct topic *topics_find_key(const struct topics *t, const char *key);
-struct waiter *topics_waiter(const struct topics *t, const char *mutex, const char *id);
-struct waiter *topics_waiter_on(const struct topics *t, const char *channel);
-struct topic *topics_next(const struct topics *t, const struct topic *p); /* p NULL: the first */
-struct waiter *topics_first(const struct topic *p); /* the one that has waited longest */
+struct topic_waiter *topics_waiter(const struct topics *t, const char *mutex, const char *id);
+struct topic_waiter *topics_waiter_on(const struct topics *t, const char *channel);
+struct topic *topics_next(const struct topics *t,
+                          const struct topic *topic);         /* p NULL: the first */
+struct topic_waiter *topics_first(const struct topic *topic); /* the one that has waited longest */
 
 /* Finds or adds and subscribes. NULL: out of memory. */
 struct topic *topics_make(struct topics *t, const char *mutex);
-struct waiter *topics_make_waiter(struct topics *t, const char *mutex, const char *id);
+struct topic_waiter *topics_make_waiter(struct topics *t, const char *mutex, const char *id);
 
 /* Tells the server, if it is connected. */
 void topics_say(struct topics *t, const char *command, const char *channel);
-void topics_stop(struct topics *t, struct topic *p); /* listening, if nobody needs it */
+void topics_stop(struct topics *t, struct topic *topic); /* listening, if nobody needs it */
 
-bool topics_is_observed(const struct topics *t, const struct topic *p); /* by its name */
-void topics_remove_later(struct topics *t, struct topic *p);
+bool topics_is_observed(const struct topics *t, const struct topic *topic); /* by its name */
+void topics_remove_later(struct topics *t, struct topic *topic);
 
 void topics_connected(struct topics *t); /* subscribes to all */
 void topics_disconnected(struct topics *t);

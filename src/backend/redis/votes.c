@@ -37,7 +37,7 @@ size_t votes_needed(const struct sentinels *a)
 
 /* ---- which --------------------------------------------------------------------------------- */
 
-static bool names(const struct sentinel *s, const struct address *master, int64_t term)
+static bool names(const struct sentinel *s, const struct redis_address *master, int64_t term)
 {
     return s->named.host[0] != '\0' && s->named.port == master->port && s->term == term &&
            strcmp(s->named.host, master->host) == 0;
@@ -49,7 +49,7 @@ static int64_t age_ms(const struct sentinel *s, int64_t now)
     return now - s->named_since;
 }
 
-size_t votes_count(const struct sentinels *a, const struct address *master, int64_t term,
+size_t votes_count(const struct sentinels *a, const struct redis_address *master, int64_t term,
                    uint64_t round, int64_t vouched_ms)
 {
     size_t count = 0;
@@ -71,7 +71,7 @@ size_t votes_awaited(const struct sentinels *a, uint64_t round)
 
 int64_t votes_vouched_ms(const struct sentinels *a, int64_t now)
 {
-    const struct connection *c = a->commands;
+    const struct redis_connection *c = a->commands;
     int64_t longest = 0;
     if (a->count == 0)
         return INT64_MAX;

@@ -10,7 +10,7 @@ size_t votes_needed(const struct sentinels *a); /* a majority of them */
 
 /* How many name that master, in an answer of that round or a later one, and have done so for that
  * time; 0 if any of them knows a later term. */
-size_t votes_count(const struct sentinels *a, const struct address *master, int64_t term,
+size_t votes_count(const struct sentinels *a, const struct redis_address *master, int64_t term,
                    uint64_t round, int64_t vouched_ms);
 size_t votes_awaited(const struct sentinels *a, uint64_t round); /* may still answer in it */
 

@@ -26,7 +26,7 @@ void sql_connection_close(struct sql *s)
     sql_queue_reset(s);
     sql_pass_reset(s);
     uv_close((uv_handle_t *)&c->poll, on_poll_closed); /* first: another may get its number */
-    s->driver->disconnect(c->session.handle);
+    s->dialect->disconnect(c->session.handle);
 }
 
 /* ---- connecting ---------------------------------------------------------------------------- */
@@ -34,7 +34,7 @@ void sql_connection_close(struct sql *s)
 struct attempt {
     struct offload_call call; /* first */
     struct sql *store;        /* the loop's; the thread must not touch it */
-    const struct sql_driver *driver;
+    const struct sql_dialect *dialect;
     struct queue_waiter *waiter; /* it is for; NULL: for all */
     struct sql_session session;  /* without a handle: failed */
     int code;
@@ -61,7 +61,7 @@ static void rest(struct sql *s)
     s->resting = true;
     handles_start_timer(&s->timeout, on_rested, ms);
     if (!reconnect_is_hopeful(&s->reconnect))
-        sql_replies_refuse_all(s, s->code, s->why);
+        sql_answers_refuse_all(s, s->code, s->why);
 }
 
 static void lost(struct sql *s)
@@ -75,7 +75,7 @@ static void connected(struct sql *s, const struct sql_session *session)
     struct sql_connection *c = calloc(1, sizeof *c);
     if (c == NULL || uv_poll_init(s->host->loop, &c->poll, session->fd) != 0) {
         free(c);
-        s->driver->disconnect(session->handle);
+        s->dialect->disconnect(session->handle);
         sql_fail(s, SIMBA_ELIMIT, "out of memory");
         rest(s);
         return;
@@ -104,7 +104,7 @@ static void run_attempt(struct offload_call *c)
 {
     struct attempt *a = (struct attempt *)(void *)c;
     a->code = SIMBA_ESTORE;
-    if (!a->driver->connect(offload_shared(c), &a->session, &a->code, a->why))
+    if (!a->dialect->connect(offload_shared(c), &a->session, &a->code, a->why))
         a->session.handle = NULL;
 }
 
@@ -136,7 +136,7 @@ static void free_attempt(struct offload_call *c)
 {
     struct attempt *a = (struct attempt *)(void *)c;
     if (a->session.handle != NULL)
-        a->driver->disconnect(a->session.handle);
+        a->dialect->disconnect(a->session.handle);
     free(a);
 }
 
@@ -148,7 +148,7 @@ static bool attempt(struct sql *s, struct queue_waiter *w)
     a->call = (struct offload_call){
         .run = run_attempt, .done = done_attempt, .free = free_attempt, .holds_exit = true};
     a->store = s;
-    a->driver = s->driver;
+    a->dialect = s->dialect;
     a->waiter = w;
     return offload_start(s->offload, &a->call) == 0;
 }
@@ -166,7 +166,7 @@ void sql_connection_begin(struct sql *s)
     if (s->connecting)
         return;
     sql_fail(s, SIMBA_ELIMIT, "cannot start a thread to connect");
-    sql_replies_refuse_all(s, s->code, s->why);
+    sql_answers_refuse_all(s, s->code, s->why);
 }
 
 /* ---- statements ---------------------------------------------------------------------------- */
@@ -216,7 +216,7 @@ static int begin(struct sql *s, struct sql_job *job, enum sql_end *end)
     const struct sql_session *session = &s->connection->session;
     const char *why = writes(job->op) ? sql_inspect_read_only(session->inspection) : NULL;
     if (why == NULL)
-        return s->driver->begin(s, session->handle, job, end);
+        return s->dialect->begin(s, session->handle, job, end);
     sql_fail(s, SIMBA_ESTORE, "%s", why);
     *end = SQL_FAILED;
     if (simba_now() - s->connection->since > ANEW_MS && !s->connecting)
@@ -266,13 +266,13 @@ static void on_ready(uv_poll_t *poll, int status, int events)
         s->connection->is_armed = false;
     }
     if (s->job == NULL) {
-        if (!s->driver->idle(s, s->connection->session.handle)) {
+        if (!s->dialect->idle(s, s->connection->session.handle)) {
             sql_fail(s, SIMBA_ESTORE, "the server closed the connection");
             lost(s);
         }
         return;
     }
-    int wanted = s->driver->go_on(s, s->connection->session.handle, s->job, events, &end);
+    int wanted = s->dialect->go_on(s, s->connection->session.handle, s->job, events, &end);
     if (wanted != 0) {
         wait_for(s, wanted);
     } else if (sql_replies_ended(s, end)) {

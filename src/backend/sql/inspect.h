@@ -52,14 +52,16 @@ const char *sql_inspect_missing_column(int columns); /* NULL: all are there that
 
 int64_t sql_inspect_wall_ms(void); /* of this machine */
 
-__attribute__((format(printf, 3, 4))) void
-sql_inspect_note(struct sql_inspection *h, enum simba_level level, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void sql_inspect_note(struct sql_inspection *inspection,
+                                                            enum simba_level level,
+                                                            const char *format, ...);
 
 /* Is it as simba init makes it? */
-bool sql_inspect_is_current(const struct sql_inspection *h);
+bool sql_inspect_is_current(const struct sql_inspection *inspection);
 /* Why nothing can be written there; NULL: it can, as far as that is known. */
-const char *sql_inspect_read_only(const struct sql_inspection *h);
+const char *sql_inspect_read_only(const struct sql_inspection *inspection);
 /* What a crash forgets: of the server (ERROR), or only of the machine (WARN). */
-void sql_inspect_note_loss(struct sql_inspection *h, enum simba_level level, const char *because);
-void sql_inspect_say(const struct sql_inspection *h, const struct findings *f);
+void sql_inspect_note_loss(struct sql_inspection *inspection, enum simba_level level,
+                           const char *because);
+void sql_inspect_say(const struct sql_inspection *inspection, const struct findings *f);
 #endif

@@ -303,7 +303,8 @@ void sql_watch(void *store, const char *mutex, enum simba_interest interest)
         s->host->watched(s->host, mutex, forget, NULL);
     if (mutex != NULL && interest == SIMBA_NO_INTEREST)
         sql_queue_left(s, mutex);
-    bool notifies = s->connection != NULL ? s->connection->session.notifies : s->driver->can_notify;
+    bool notifies =
+        s->connection != NULL ? s->connection->session.notifies : s->dialect->can_notify;
     if (interest == SIMBA_NO_INTEREST || (s->poller.poll_ms == 0 && !notifies))
         return;
     if (notifies && (!s->listens || interest == SIMBA_OBSERVES)) {

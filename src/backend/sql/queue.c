@@ -57,7 +57,7 @@ static bool must_wait(struct queue_waiter *w, const struct simba_request *q)
 bool sql_queue_holds_back(struct sql *s, struct simba_request *q)
 {
     int64_t now = simba_now();
-    if (!s->driver->has_queue)
+    if (!s->dialect->has_queue)
         return false;
     bool is_calm =
         s->connection != NULL && (s->reconnections == 1 || now - s->connection->since > q->ttl_ms);
@@ -100,7 +100,7 @@ static void note_owner(struct queue_waiter *w, const struct sql_item *item)
 
 void sql_queue_granted(struct sql *s, const struct sql_item *item)
 {
-    if (!s->driver->has_queue || sql_queue_is_off(s))
+    if (!s->dialect->has_queue || sql_queue_is_off(s))
         return;
     struct queue_waiter *w = queue_waiter_of(s, item->mutex);
     if (w != NULL && w->state == QUEUE_OURS) {
@@ -119,7 +119,7 @@ void sql_queue_granted(struct sql *s, const struct sql_item *item)
 
 void sql_queue_renewed(struct sql *s, const char *mutex)
 {
-    if (!s->driver->has_queue || sql_queue_is_off(s))
+    if (!s->dialect->has_queue || sql_queue_is_off(s))
         return;
     struct queue_waiter *w = queue_waiter_of(s, mutex);
     if (w == NULL || w->state != QUEUE_OURS)
@@ -128,7 +128,7 @@ void sql_queue_renewed(struct sql *s, const char *mutex)
 
 void sql_queue_ended(struct sql *s, const char *mutex)
 {
-    if (!s->driver->has_queue)
+    if (!s->dialect->has_queue)
         return;
     struct queue_waiter *w = queue_waiter_of(s, mutex);
     queue_owned_ended(s, mutex);
@@ -145,7 +145,7 @@ void sql_queue_ended(struct sql *s, const char *mutex)
 
 void sql_queue_refused(struct sql *s, const struct sql_item *item)
 {
-    if (!s->driver->has_queue)
+    if (!s->dialect->has_queue)
         return;
     struct queue_waiter *w = queue_waiter_of(s, item->mutex);
     if (!sql_poller_owns(s, item->mutex))
@@ -164,7 +164,7 @@ void sql_queue_refused(struct sql *s, const struct sql_item *item)
 
 void sql_queue_saw_held(struct sql *s, const struct sql_item *item)
 {
-    if (!s->driver->has_queue || sql_queue_is_off(s) || s->poller.is_early ||
+    if (!s->dialect->has_queue || sql_queue_is_off(s) || s->poller.is_early ||
         !queue_waiter_is_wanted(s, item->mutex))
         return;
     struct queue_waiter *w = queue_waiter_of(s, item->mutex);
@@ -179,8 +179,8 @@ void sql_queue_saw_held(struct sql *s, const struct sql_item *item)
 
 void sql_queue_left(struct sql *s, const char *mutex)
 {
-    struct queue_waiter *w = s->driver->has_queue ? queue_waiter_of(s, mutex) : NULL;
-    if (s->driver->has_queue)
+    struct queue_waiter *w = s->dialect->has_queue ? queue_waiter_of(s, mutex) : NULL;
+    if (s->dialect->has_queue)
         queue_owned_ended(s, mutex);
     if (w != NULL && w->state == QUEUE_OURS)
         queue_waiter_end(w);

@@ -32,7 +32,7 @@ void queue_connection_close(struct queue_waiter *w)
         return;
     w->connection = NULL;
     uv_close((uv_handle_t *)&c->poll, on_closed); /* first, as that of all */
-    w->store->driver->disconnect(c->session.handle);
+    w->store->dialect->disconnect(c->session.handle);
 }
 
 bool queue_connection_is_armed(const struct queue_waiter *w)
@@ -81,7 +81,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
         queue_lost(c->waiter);
         return;
     }
-    int wanted = c->store->driver->go_on(c->store, c->session.handle, c->job, events, &end);
+    int wanted = c->store->dialect->go_on(c->store, c->session.handle, c->job, events, &end);
     go_on(c, wanted, end);
 }
 
@@ -96,7 +96,7 @@ bool queue_connection_ask(struct queue_waiter *w, int op)
     struct sql *s = c->store;
     struct statement shared = s->statement; /* that one may still be on its way */
     s->statement = c->statement;
-    int wanted = s->driver->begin(s, c->session.handle, c->job, &end);
+    int wanted = s->dialect->begin(s, c->session.handle, c->job, &end);
     c->statement = s->statement;
     s->statement = shared;
     go_on(c, wanted, end);
@@ -110,7 +110,7 @@ void queue_connection_made(struct queue_waiter *w, const struct sql_session *ses
     if (c == NULL || uv_poll_init(s->host->loop, &c->poll, session->fd) != 0) {
         free(c);
         if (session != NULL)
-            s->driver->disconnect(session->handle);
+            s->dialect->disconnect(session->handle);
         queue_lost(w);
         return;
     }

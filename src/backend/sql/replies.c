@@ -1,5 +1,6 @@
-/* replies.c: what the end of a statement means: rows that it tells, answers to requests, what
- * follows. */
+/* replies.c: what the end of a statement means: rows that it tells, and what follows. The answers to
+ * requests are in answers.c. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,114 +9,6 @@
 
 #define RETRIES 5 /* of a statement that deadlocked */
 #define TIME_MAX_MS (100LL * 365 * 24 * 3600 * 1000)
-
-/* ---- answers ------------------------------------------------------------------------------- */
-
-/* To a request, and those that have gone with it. */
-static void answer(struct sql *s, struct simba_request *q, struct simba_answer *a)
-{
-    for (struct simba_request *next; q != NULL; q = next) {
-        next = q->store;
-        s->host->answer(s->host, q, a);
-    }
-}
-
-void sql_replies_refuse(struct sql *s, struct simba_request *q, int code, const char *why,
-                        bool more)
-{
-    struct simba_answer a = {.code = code, .age_ms = -1, .text = why, .more = more};
-    answer(s, q, &a);
-}
-
-static void refuse_job(struct sql *s, struct sql_job *job, int code, const char *why)
-{
-    for (size_t i = 0; i < job->count; i++) {
-        if (job->item[i].release != NULL)
-            sql_replies_refuse(s, job->item[i].release, code, why, true);
-        if (job->item[i].request != NULL)
-            sql_replies_refuse(s, job->item[i].request, code, why, i + 1 < job->count);
-    }
-}
-
-/* Who asks for the mutex of a row that somebody's transaction has is answered: nobody is granted it
- * yet. For what is asked otherwise that is a failure. */
-static void refuse_locked(struct sql *s, struct sql_job *job)
-{
-    struct simba_answer a = {.left_ms = SQL_LOCKED_AGAIN_MS, .age_ms = -1, .text = s->why};
-    struct sql_item *item = &job->item[0];
-    sql_requests_remember_locked(s, item->mutex);
-    sql_fail(s, s->code, "the row of '%s' is locked by somebody's transaction: see %s", item->mutex,
-             s->driver->see_locks);
-    if (job->op != SIMBA_CONTEND)
-        return;
-    answer(s, item->request, &a);
-    item->request = NULL;
-}
-
-void sql_replies_refuse_all(struct sql *s, int code, const char *why)
-{
-    for (struct sql_job *job; (job = sql_job_take(s)) != NULL; sql_job_free(job))
-        refuse_job(s, job, code, why);
-    pending_fail(&s->waiting, s->host, code, why);
-}
-
-/* Others of this client who wait for the mutex, or observe it, need no poll to learn of it. */
-static void changed(struct sql *s, const struct simba_request *q, bool granted)
-{
-    enum simba_interest interest = s->host->interest(s->host, q->mutex);
-    if (interest == SIMBA_OBSERVES || (interest == SIMBA_WAITS && !granted))
-        s->host->hint(s->host, q->mutex);
-}
-
-static void answer_item(struct sql *s, int op, const struct sql_item *item, bool more)
-{
-    struct simba_request *q = item->request;
-    struct simba_answer a = {.age_ms = -1, .more = more};
-    bool held = item->owner[0] != '\0' && item->left_ms > 0;
-    int64_t lease = q->ttl_ms + q->transition_ms;
-    bool granted = op == SIMBA_CONTEND && item->changed && held && strcmp(item->owner, q->id) == 0;
-    struct simba_noted noted = {item->note, item->note_token, item->note_age_ms};
-    a.wall_ms = item->wall_ms;
-    if (item->note != NULL)
-        a.note = &noted;
-    else if (item->note_token != 0)
-        a.code = SIMBA_ELIMIT; /* there was no memory for it */
-    if (op == SIMBA_RENEW || op == SIMBA_RELEASE || op == SIMBA_EVICT || op == SIMBA_PUBLISH)
-        a.code = item->changed ? 0 : SIMBA_ELOST;
-    if (op == SIMBA_RELEASE || op == SIMBA_EVICT || op == SIMBA_PUBLISH)
-        held = false;
-    if (held) {
-        a.granted = granted;
-        a.id = item->owner;
-        a.token = item->token;
-        a.left_ms = item->left_ms;
-        a.age_ms = item->age_ms;
-        a.evicted = item->evicted;
-    }
-    if (granted || (op == SIMBA_RENEW && a.code == 0)) {
-        sql_poller_ours(s, q->mutex, simba_now() + lease);
-    } else if (op == SIMBA_RENEW || op == SIMBA_RELEASE) {
-        sql_poller_ours(s, q->mutex, 0);
-        sql_queue_ended(s, q->mutex);
-        sql_pass_ended(s, item);
-        if (a.code != 0 && sql_poller_waits(s, q->mutex))
-            s->host->hint(s->host, q->mutex); /* who was refused here has to ask the server now */
-    } else if (q->op == SIMBA_CONTEND && held) {
-        sql_poller_refused(s, q->mutex);
-        sql_queue_refused(s, item);
-    }
-    if (granted) {
-        sql_queue_granted(s, item);
-        sql_pass_granted(s, item, item->release != NULL);
-    } else if (op == SIMBA_RENEW && a.code == 0) {
-        sql_queue_renewed(s, q->mutex);
-    }
-    if (op == SIMBA_EVICT)
-        sql_pass_doubt(s, q->mutex);
-    if (item->changed && op != SIMBA_RENEW && op != SIMBA_PUBLISH)
-        changed(s, q, granted);
-    answer(s, q, &a);
-}
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
@@ -214,26 +107,26 @@ static void done_mark(struct sql *s, const struct sql_job *job)
 
 static void refuse_unseen(struct sql *s, const struct sql_item *item, bool more)
 {
-    if (s->driver->same_names_help == NULL)
+    if (s->dialect->same_names_help == NULL)
         sql_fail(s, SIMBA_ELIMIT, "out of memory");
     else
         sql_fail(s, SIMBA_ESCHEMA,
                  "the table has a row whose name differs from '%s' only in case, accents or "
                  "trailing blanks, and takes both for the same: %s",
-                 item->mutex, s->driver->same_names_help);
-    sql_replies_refuse(s, item->request, s->code, s->why, more);
+                 item->mutex, s->dialect->same_names_help);
+    sql_answers_refuse(s, item->request, s->code, s->why, more);
 }
 
 /* Who owns what we have not got is read. */
 static void done_contend(struct sql *s, const struct sql_job *job)
 {
-    bool rereads = s->driver->same_names_help == NULL;
+    bool rereads = s->dialect->same_names_help == NULL;
     struct sql_job *rest = rereads ? sql_job_new(SIMBA_READ, job->count) : NULL;
     sql_job_mark(s, job);
     for (size_t i = 0; i < job->count; i++) {
         const struct sql_item *item = &job->item[i];
         if (item->seen)
-            answer_item(s, job->op, item, i + 1 < job->count);
+            sql_answers_contend(s, item, i + 1 < job->count);
         else if (rest != NULL)
             sql_job_add(rest, item->mutex, item->request);
         else
@@ -250,8 +143,8 @@ static void done_pass(struct sql *s, const struct sql_job *job)
 {
     const struct sql_item *item = &job->item[0];
     if (item->changed) {
-        sql_replies_refuse(s, item->release, 0, NULL, true);
-        answer_item(s, SIMBA_CONTEND, item, false);
+        sql_answers_refuse(s, item->release, 0, NULL, true);
+        sql_answers_contend(s, item, false);
         return;
     }
     const int op[] = {SIMBA_CONTEND, SIMBA_RELEASE};
@@ -259,7 +152,7 @@ static void done_pass(struct sql *s, const struct sql_job *job)
     for (int i = 0; i < 2; i++) { /* the last becomes the first */
         struct sql_job *one = sql_job_new(op[i], 1);
         if (one == NULL) {
-            sql_replies_refuse(s, request[i], SIMBA_ELIMIT, "out of memory", false);
+            sql_answers_refuse(s, request[i], SIMBA_ELIMIT, "out of memory", false);
             continue;
         }
         sql_job_add(one, item->mutex, request[i]);
@@ -283,6 +176,13 @@ static void done_poll(struct sql *s, struct sql_job *job)
     sql_poller_done(s, news);
 }
 
+static void answer_each(struct sql *s, const struct sql_job *job,
+                        void (*answer_one)(struct sql *s, const struct sql_item *item, bool more))
+{
+    for (size_t i = 0; i < job->count; i++)
+        answer_one(s, &job->item[i], i + 1 < job->count);
+}
+
 static void done(struct sql *s, struct sql_job *job)
 {
     switch (job->op) {
@@ -292,7 +192,7 @@ static void done(struct sql *s, struct sql_job *job)
     case SIMBA_EVICT:
         if (job->item[0].changed)
             sql_job_ring(s, job);
-        answer_item(s, job->op, &job->item[0], false);
+        sql_answers_evict(s, &job->item[0]);
         break;
     case SQL_PASS:
         done_pass(s, job);
@@ -318,13 +218,28 @@ static void done(struct sql *s, struct sql_job *job)
     case SQL_OBSERVE:
     case SQL_MAKE_NOTES:
         break;
+    case SIMBA_RENEW:
+        answer_each(s, job, sql_answers_renew);
+        break;
+    case SIMBA_RELEASE:
+        answer_each(s, job, sql_answers_release);
+        break;
+    case SIMBA_PUBLISH:
+        s->no_notes_until = 0;
+        answer_each(s, job, sql_answers_publish);
+        break;
+    case SQL_READ_NOTE:
+        s->no_notes_until = 0;
+        sql_job_mark(s, job);
+        answer_each(s, job, sql_answers_read);
+        break;
+    case SIMBA_READ:
+        sql_job_mark(s, job);
+        answer_each(s, job, sql_answers_read);
+        break;
     default:
-        if (job->op == SIMBA_PUBLISH || job->op == SQL_READ_NOTE)
-            s->no_notes_until = 0;
-        if (job->op == SIMBA_READ || job->op == SQL_READ_NOTE)
-            sql_job_mark(s, job);
-        for (size_t i = 0; i < job->count; i++)
-            answer_item(s, job->op, &job->item[i], i + 1 < job->count);
+        assert(job->op == SIMBA_LIST || job->op == SQL_LIST_NOTE);
+        answer_each(s, job, sql_answers_read);
     }
 }
 
@@ -371,7 +286,7 @@ static void read_without_notes(struct sql *s, struct sql_job *job)
     for (size_t i = 0; i < job->count; i++) {
         struct simba_request *q = job->item[i].request;
         if (rest == NULL || q->needs_note)
-            sql_replies_refuse(s, q, s->code, s->why, i + 1 < job->count);
+            sql_answers_refuse(s, q, s->code, s->why, i + 1 < job->count);
         else
             sql_job_add(rest, job->item[i].mutex, q);
     }
@@ -407,7 +322,7 @@ bool sql_replies_ended(struct sql *s, enum sql_end end)
     if (end == SQL_BROKEN || job->op == SQL_POLL || job->op == SQL_DIGEST)
         s->poller.is_under_way = false;
     if (end == SQL_LOCKED && job->count == 1 && job->item[0].request != NULL)
-        refuse_locked(s, job);
+        sql_answers_refuse_locked(s, job);
     if (end == SQL_FAILED && failed_for_notes(s, job))
         return true;
     if (end == SQL_DONE) {
@@ -420,7 +335,7 @@ bool sql_replies_ended(struct sql *s, enum sql_end end)
                          s->why); /* whoever wants the table is told that it is missing */
         if (job->op == SQL_MARK)
             s->poller.missed = true; /* who waits may be told nothing: the next poll leaves marks */
-        refuse_job(s, job, s->code, s->why);
+        sql_answers_refuse_job(s, job, s->code, s->why);
     }
     sql_job_free(job);
     return end != SQL_BROKEN;

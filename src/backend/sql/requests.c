@@ -161,7 +161,7 @@ static void group(struct sql *s, int op, struct simba_request **q, size_t count)
         for (size_t i = 0; i < count; i++) {
             bool twice = last != NULL && strcmp(last->mutex, q[i]->mutex) == 0;
             if (job == NULL) {
-                sql_replies_refuse(s, q[i], SIMBA_ELIMIT, "out of memory", false);
+                sql_answers_refuse(s, q[i], SIMBA_ELIMIT, "out of memory", false);
             } else if (twice && op == SIMBA_RENEW && same_tenure(last, q[i])) {
                 q[i]->store = last->store;
                 last->store = q[i];

@@ -66,11 +66,11 @@ void sql_examine(void *store, struct simba_request *q)
                                        : "nothing was asked of it yet");
     else
         sql_inspect_say(s->connection->session.inspection, &f);
-    if (s->connection != NULL && !s->driver->can_notify)
+    if (s->connection != NULL && !s->dialect->can_notify)
         findings_say(
             &f, SIMBA_LOG_INFO,
             "this kind of server cannot push: waiters poll, at first often (option poll)%s",
-            s->driver->has_queue && !sql_queue_is_off(s)
+            s->dialect->has_queue && !sql_queue_is_off(s)
                 ? ", and are woken by locks by name (GET_LOCK)"
                 : "");
     findings_end(&f);
@@ -96,7 +96,7 @@ void sql_close(void *store)
     sql_connection_close(s);
     sql_queue_close(s);
     pending_add(&s->waiting, pending_take(&s->passes.later));
-    sql_replies_refuse_all(s, SIMBA_ECANCELED, why);
+    sql_answers_refuse_all(s, SIMBA_ECANCELED, why);
     handles_close(&s->handles, &s->passes.timer);
     handles_close(&s->handles, &s->timeout);
     handles_close(&s->handles, &s->poller.timer);
@@ -117,21 +117,21 @@ static void prepare_openssl(void)
     RAND_bytes(out, 1);
 }
 
-static int open_store(struct simba_host *host, const struct sql_driver *driver, void *config,
+static int open_store(struct simba_host *host, const struct sql_dialect *dialect, void *config,
                       struct sql **out)
 {
     struct sql *s = *out = calloc(1, sizeof *s);
     if (s == NULL)
         return SIMBA_ELIMIT;
     if (sql_queue_open(s) == 0)
-        s->offload = offload_open(host->loop, config, driver->free_config);
+        s->offload = offload_open(host->loop, config, dialect->free_config);
     if (s->offload == NULL) {
         sql_queue_free(s);
         free(s);
         return SIMBA_ELIMIT;
     }
     s->host = host;
-    s->driver = driver;
+    s->dialect = dialect;
     s->jobs_last = &s->jobs;
     pending_init(&s->waiting);
     pending_init(&s->passes.later);
@@ -145,24 +145,24 @@ static int open_store(struct simba_host *host, const struct sql_driver *driver, 
     return 0;
 }
 
-int sql_open(struct simba_host *host, const struct sql_driver *driver, const struct simba_url *url,
-             void **store, char *why, size_t why_size)
+int sql_open(struct simba_host *host, const struct sql_dialect *dialect,
+             const struct simba_url *url, void **store, char *why, size_t why_size)
 {
     const struct options o = {url, why, why_size};
     struct sql *s = NULL;
     int64_t poll_ms;
-    void *config = calloc(1, driver->config_size);
+    void *config = calloc(1, dialect->config_size);
     options_refuse(&o, 0, "out of memory"); /* unless something better is said */
     if (config == NULL)
         return SIMBA_ELIMIT;
     prepare_openssl();
-    int rc = driver->read_config(&o, host, config);
+    int rc = dialect->read_config(&o, host, config);
     if (rc == 0)
         rc = sql_config_poll(&o, &poll_ms);
     if (rc == 0)
-        rc = open_store(host, driver, config, &s);
+        rc = open_store(host, dialect, config, &s);
     if (rc != 0) {
-        driver->free_config(config);
+        dialect->free_config(config);
         return rc;
     }
     s->poller.poll_ms = poll_ms;

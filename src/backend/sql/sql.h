@@ -5,12 +5,13 @@
  *   config.c       what their URLs have in common
  *   requests.c     requests become jobs
  *   connection.c   one connection, kept up; jobs run on it one after another
- *   replies.c      what the end of a statement means: rows, answers, another statement
+ *   replies.c      what the end of a statement means: rows, another statement
+ *   answers.c      what a request is answered
  *   poller.c       polls what is waited for or observed
  *   pass.c         one handle gives a mutex to the next one of the same client
  *   queue.c        who comes next, among several processes, where the server can tell
  *   queue_waiter.c, queue_connection.c, queue_owned.c   of queue.c: one that waits; what we own
- *   statements.c   statements as text
+ *   statements.c   statements as text, as the stores' statements.sql has them
  *   owner.c        ids of owners, also of those who were evicted
  *   inspect.c      what is known of a server and its table, for people
  *
@@ -116,9 +117,9 @@ enum sql_end {
 
 struct sql;
 
-/* A connection that a driver has made. */
+/* A connection that a dialect has made. */
 struct sql_session {
-    void *handle; /* the driver's */
+    void *handle; /* the dialect's */
     int fd;
     bool notifies;       /* LISTEN works there */
     bool passes;         /* it has SQL_PASS, and others get their turn all the same */
@@ -128,8 +129,8 @@ struct sql_session {
     const struct sql_inspection *inspection;
 };
 
-/* A kind of server. */
-struct sql_driver {
+/* What differs between the kinds of servers. */
+struct sql_dialect {
     /* A CONTEND that tells nothing of a mutex has met a row whose name the table takes for the
      * same: what to do about such a table. NULL: the mutex is read then. */
     const char *same_names_help;
@@ -169,9 +170,9 @@ struct sql_connection {
 
 struct sql {
     struct simba_host *host;
-    const struct sql_driver *driver;
+    const struct sql_dialect *dialect;
     struct handles handles;
-    struct offload *offload; /* for connecting; shares the driver's config */
+    struct offload *offload; /* for connecting; shares the dialect's config */
     struct reconnect reconnect;
     struct sql_connection *connection; /* NULL: none */
     struct sql_job *job;               /* under way; the first of: */
@@ -201,8 +202,8 @@ struct sql {
 };
 
 /* sql.c */
-int sql_open(struct simba_host *host, const struct sql_driver *driver, const struct simba_url *url,
-             void **store, char *why, size_t why_size);
+int sql_open(struct simba_host *host, const struct sql_dialect *dialect,
+             const struct simba_url *url, void **store, char *why, size_t why_size);
 void sql_submit(void *store, struct simba_request *batch);
 void sql_examine(void *store, struct simba_request *q); /* says what is known */
 void sql_close(void *store);
@@ -244,22 +245,31 @@ void sql_connection_close(struct sql *s); /* if there is one */
 void sql_connection_go_on(struct sql *s); /* both: with what waits */
 enum simba_lend sql_work(void *store, bool here);
 
-/* replies.c. Of drivers: what a statement tells, and what is told unasked. Ended: the statement
+/* replies.c. Of dialects: what a statement tells, and what is told unasked. Ended: the statement
  * of s->job has; true: the connection can be used on. */
 void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row);
 /* A statement about notes has failed: their table is missing, or rights to it are. */
 void sql_fail_notes(struct sql *s, bool is_missing, const char *text);
 void sql_notified(struct sql *s, const char *mutex); /* something about it has changed */
 bool sql_replies_ended(struct sql *s, enum sql_end end);
-void sql_replies_refuse(struct sql *s, struct simba_request *q, int code, const char *why,
+
+/* answers.c: to the request of an item; more: another answer follows at once. */
+void sql_answers_contend(struct sql *s, const struct sql_item *item, bool more);
+void sql_answers_renew(struct sql *s, const struct sql_item *item, bool more);
+void sql_answers_release(struct sql *s, const struct sql_item *item, bool more);
+void sql_answers_read(struct sql *s, const struct sql_item *item, bool more);
+void sql_answers_publish(struct sql *s, const struct sql_item *item, bool more);
+void sql_answers_evict(struct sql *s, const struct sql_item *item);
+void sql_answers_refuse(struct sql *s, struct simba_request *q, int code, const char *why,
                         bool more);
-void sql_replies_refuse_all(struct sql *s, int code, const char *why); /* in jobs or not */
+void sql_answers_refuse_job(struct sql *s, struct sql_job *job, int code, const char *why);
+void sql_answers_refuse_locked(struct sql *s, struct sql_job *job);
+void sql_answers_refuse_all(struct sql *s, int code, const char *why); /* in jobs or not */
 
 /* owner.c: the id that the row of an evicted tenure has: its owner's with another first
  * character. And the other way, from the row's and that character: text of at most SIMBA_ID_MAX
  * bytes, "?" for what is no text, "…" at the end of what was too long. */
 void sql_evicted_id(const char *id, char out[SIMBA_ID_MAX + 1]);
 void sql_shown_id(const char *owner, uint32_t first, char out[SIMBA_ID_MAX + 1]);
-size_t sql_cut_bytes(const char *id);  /* that are before the "…" at its end; 0: there is none */
-#define SQL_EVICTED_BELOW "4294967296" /* a ttl_at below is no time, but the first character */
+size_t sql_cut_bytes(const char *id); /* that are before the "…" at its end; 0: there is none */
 #endif

@@ -77,13 +77,3 @@ void sql_statement_hex(struct statement *t, const char *value)
     }
     t->bytes[t->length] = '\0';
 }
-
-void sql_statement_fill(struct statement *t, char sign, const char *form,
-                        void (*put)(struct statement *t, char what, void *data), void *data)
-{
-    for (const char *at; (at = strchr(form, sign)) != NULL; form = at + 2) {
-        put_bytes(t, form, (size_t)(at - form));
-        put(t, at[1], data);
-    }
-    sql_statement_put(t, form);
-}

@@ -59,7 +59,7 @@ int database_check_owner(struct database *d, int64_t *tables)
 }
 
 /* How the database that we find relates to the last one that was written here. */
-struct found {
+struct found_database {
     bool is_new;        /* there are no tables yet */
     bool same_boot;     /* deadlines in it are on our clock */
     bool same_file;     /* it is where its last writer had it, … */
@@ -69,14 +69,14 @@ struct found {
     int64_t last_token; /* of any mutex */
 };
 
-static bool is_continued(const struct found *f, const struct database *d)
+static bool is_continued(const struct found_database *f, const struct database *d)
 {
     return !f->is_new && f->same_boot && f->same_file && f->same_live && !database_is_behind(d);
 }
 
 /* A container may have a boot id of its own. Where another client is alive beside the same
  * PATH-live it is our kernel, whatever the id says. */
-static int read_meta(struct database *d, struct found *f)
+static int read_meta(struct database *d, struct found_database *f)
 {
     sqlite3_stmt *s = NULL;
     char here[64];
@@ -109,13 +109,13 @@ static int read_meta(struct database *d, struct found *f)
 }
 
 /* An index of the log that is older than the log, or damaged, is no reason to begin anew. */
-static int find_out(struct database *d, struct found *f)
+static int find_out(struct database *d, struct found_database *f)
 {
     int64_t tables = 0;
     int rc = database_check_owner(d, &tables);
     if (rc < 0)
         return rc;
-    *f = (struct found){.is_new = tables == 0, .other = client_lock_last(&d->lock)};
+    *f = (struct found_database){.is_new = tables == 0, .other = client_lock_last(&d->lock)};
     d->own = (struct database_own){.serial = 0};
     d->watermark = client_lock_watermark(&d->lock);
     if (f->other < 0)
@@ -153,7 +153,7 @@ static int64_t greatest(int64_t a, int64_t b, int64_t c)
  * get ahead of the clock, however often the store begins anew. A reboot, however, may have lost
  * tokens that were given, while the clock was set back: only without one it is enough to be
  * above the last. */
-static int64_t new_base(const struct database *d, const struct found *f)
+static int64_t new_base(const struct database *d, const struct found_database *f)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
@@ -167,7 +167,7 @@ static int64_t new_base(const struct database *d, const struct found *f)
 
 /* A row whose lease was counted anew once (its client is 0) is not prolonged again: containers with
  * boot ids of their own may take turns here. */
-static int begin_anew(struct database *d, const struct found *f)
+static int begin_anew(struct database *d, const struct found_database *f)
 {
     char text[512];
     int64_t now = boot_clock_now(&d->boot);
@@ -189,7 +189,7 @@ static int begin_anew(struct database *d, const struct found *f)
 
 /* A number of our own, and the lock on it before anybody can see it. Numbers of clients that are
  * alive are above all that an older database has given. */
-static int enrol(struct database *d, const struct found *f)
+static int enrol(struct database *d, const struct found_database *f)
 {
     char text[96];
     const char *which;
@@ -237,7 +237,7 @@ static int use_wal(struct database *d)
 }
 
 /* In a transaction. */
-static int put_right(struct database *d, const struct found *f, bool continued)
+static int put_right(struct database *d, const struct found_database *f, bool continued)
 {
     int rc = f->is_new ? make_tables(d) : 0;
     if (rc == 0 && !continued)
@@ -259,7 +259,7 @@ static int put_right(struct database *d, const struct found *f, bool continued)
 /* Everything that a process does once, in one transaction; synced where tokens depend on it. */
 int database_set_up(struct database *d)
 {
-    struct found f = {.is_new = false};
+    struct found_database f = {.is_new = false};
     int rc = identify(d);
     int64_t tables = 0;
     if (rc == 0)

@@ -25,8 +25,8 @@
 struct sqlite {
     struct simba_host *host;
     struct paths paths;
-    struct worker worker;
-    struct watcher watcher;
+    struct kit_worker worker;
+    struct sqlite_watcher watcher;
     struct handles handles;
     uv_async_t ended; /* the worker has */
     _Atomic int live; /* the descriptor for children, which shows that we are there; -1: none yet */

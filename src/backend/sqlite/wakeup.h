@@ -38,29 +38,29 @@ struct wakeup {
     uint64_t inode;
 };
 
-int wakeup_open(struct wakeup *b, const char *path); /* 0, or -1 and errno */
-void wakeup_close(struct wakeup *b);
-bool wakeup_is_ours(const struct wakeup *b, const char *path); /* others signal the same one */
+int wakeup_open(struct wakeup *w, const char *path); /* 0, or -1 and errno */
+void wakeup_close(struct wakeup *w);
+bool wakeup_is_ours(const struct wakeup *w, const char *path); /* others signal the same one */
 unsigned wakeup_slot(const char *mutex);
-void wakeup_signal(struct wakeup *b, unsigned slot, int most); /* of those who sleep on the slot */
-void wakeup_stir(struct wakeup *b,
+void wakeup_signal(struct wakeup *w, unsigned slot, int most); /* of those who sleep on the slot */
+void wakeup_stir(struct wakeup *w,
                  int slot); /* ends that sleep of this process, and maybe others */
-void wakeup_observe(struct wakeup *b,
+void wakeup_observe(struct wakeup *w,
                     int64_t until); /* whoever changes an owner signals, until then */
 
 /* After a write: does somebody observe, does somebody wait for its turn to write? */
-bool wakeup_is_observed(const struct wakeup *b, int64_t now, bool *turn_wanted);
+bool wakeup_is_observed(const struct wakeup *w, int64_t now, bool *turn_wanted);
 
 /* Who waits for its turn says so, tries once more, and sleeps; who has written wakes one of them. A
  * wakeup may be lost, so nobody sleeps long. */
-void wakeup_want_turn(struct wakeup *b);
-void wakeup_await_turn(struct wakeup *b, int64_t ns);
-void wakeup_pass_turn(struct wakeup *b);
+void wakeup_want_turn(struct wakeup *w);
+void wakeup_await_turn(struct wakeup *w, int64_t ns);
+void wakeup_pass_turn(struct wakeup *w);
 
-uint32_t wakeup_read(const struct wakeup *b);
-uint32_t wakeup_read_slot(const struct wakeup *b, unsigned slot);
-void wakeup_read_slots(const struct wakeup *b, uint32_t slot[WAKEUP_SLOTS]);
+uint32_t wakeup_read(const struct wakeup *w);
+uint32_t wakeup_read_slot(const struct wakeup *w, unsigned slot);
+void wakeup_read_slots(const struct wakeup *w, uint32_t slot[WAKEUP_SLOTS]);
 
 /* Sleeps while that word of the file is `seen`. A broken sleep returns early; wakeups are hints. */
-void wakeup_wait(struct wakeup *b, int slot, uint32_t seen);
+void wakeup_wait(struct wakeup *w, int slot, uint32_t seen);
 #endif

@@ -12,7 +12,7 @@
 
 enum { SEEN_OWNED, SEEN_CLIENT }; /* by another; its client, 0: it has no liveness */
 
-void watcher_init(struct watcher *w, struct simba_host *host)
+void watcher_init(struct sqlite_watcher *w, struct simba_host *host)
 {
     w->host = host;
     w->sleeps_on = WAKEUP_ANY;
@@ -20,7 +20,7 @@ void watcher_init(struct watcher *w, struct simba_host *host)
     pthread_cond_init(&w->change, NULL);
 }
 
-void watcher_free(struct watcher *w)
+void watcher_free(struct sqlite_watcher *w)
 {
     wakeup_close(&w->wakeup);
     pthread_cond_destroy(&w->change);
@@ -43,7 +43,7 @@ static void add_due(struct due **list, const char *mutex)
     *list = d;
 }
 
-static void hint_due(struct watcher *w, struct due *list)
+static void hint_due(struct sqlite_watcher *w, struct due *list)
 {
     for (struct due *next; list != NULL; list = next) {
         next = list->next;
@@ -63,7 +63,7 @@ static bool has_bit(const uint64_t *bits, unsigned slot)
 }
 
 struct slot_pass {
-    struct watcher *watcher;
+    struct sqlite_watcher *watcher;
     int only; /* what was just read: the word of this slot, or of all: WAKEUP_ANY */
     struct due *due;
 };
@@ -79,7 +79,7 @@ static void hint_if_changed(void *data, struct simba_watched *x)
 }
 
 /* The slot in which the only mutex is that we wait for. An observer misses no change. */
-static int only_slot(const struct watcher *w)
+static int only_slot(const struct sqlite_watcher *w)
 {
     int only = WAKEUP_ANY;
     if (w->host->interest(w->host, NULL) == SIMBA_OBSERVES)
@@ -96,7 +96,7 @@ static int only_slot(const struct watcher *w)
 }
 
 /* To read all takes as long as a transaction, and most wait for one mutex. */
-static void read_slots(const struct watcher *w, int only, uint32_t *out)
+static void read_slots(const struct sqlite_watcher *w, int only, uint32_t *out)
 {
     if (only == WAKEUP_ANY)
         wakeup_read_slots(&w->wakeup, out);
@@ -106,7 +106,7 @@ static void read_slots(const struct watcher *w, int only, uint32_t *out)
 
 /* Whether a slot was signalled since it was last read; watched: one that has a mutex of ours, or
  * not. */
-static bool has_wakeup(const struct watcher *w, int only, bool watched)
+static bool has_wakeup(const struct sqlite_watcher *w, int only, bool watched)
 {
     if (only != WAKEUP_ANY)
         return watched && w->read[only] != w->last_seen[only];
@@ -120,7 +120,7 @@ static bool has_wakeup(const struct watcher *w, int only, bool watched)
 /* What was signalled since it was last read; under the lock. Of what others wait for, nobody
  * here is asked. (A mutex that is new to an observer of all, and shares its slot with a watched
  * one, is found by the next list.) */
-static struct due *heard(struct watcher *w)
+static struct due *heard(struct sqlite_watcher *w)
 {
     struct slot_pass h = {.watcher = w, .only = only_slot(w)};
     read_slots(w, h.only, w->read);
@@ -139,7 +139,7 @@ static struct due *heard(struct watcher *w)
 
 static void *listen(void *arg)
 {
-    struct watcher *w = arg;
+    struct sqlite_watcher *w = arg;
     pthread_mutex_lock(&w->lock);
     while (!w->stopping) {
         if (w->host->interest(w->host, NULL) == SIMBA_NO_INTEREST) {
@@ -161,7 +161,7 @@ static void *listen(void *arg)
     return NULL;
 }
 
-int watcher_open(struct watcher *w, const char *path)
+int watcher_open(struct sqlite_watcher *w, const char *path)
 {
     if (w->wakeup.page != NULL)
         return 0;
@@ -178,14 +178,14 @@ int watcher_open(struct watcher *w, const char *path)
 
 /* Not before it is needed: a program that only reads has no use for the thread. What was signalled
  * since the file was opened is seen then. */
-void watcher_listen(struct watcher *w)
+void watcher_listen(struct sqlite_watcher *w)
 {
     if (w->wakeup.page != NULL && !w->listening)
         w->listening = thread_start(&w->thread, "simba-wakeup", listen, w) == 0;
     /* without the thread there is still the slow poll */
 }
 
-void watcher_stop(struct watcher *w)
+void watcher_stop(struct sqlite_watcher *w)
 {
     pthread_mutex_lock(&w->lock);
     w->stopping = true;
@@ -199,14 +199,14 @@ void watcher_stop(struct watcher *w)
 }
 
 /* Its word is read before the store is asked, so a later wakeup is seen. An earlier one is none. */
-static void watch_slot(struct watcher *w, unsigned slot)
+static void watch_slot(struct sqlite_watcher *w, unsigned slot)
 {
     if (!has_bit(w->watched, slot) && w->wakeup.page != NULL)
         w->last_seen[slot] = wakeup_read_slot(&w->wakeup, slot);
     set_bit(w->watched, slot);
 }
 
-void watcher_set(struct watcher *w, const char *mutex, enum simba_interest interest)
+void watcher_set(struct sqlite_watcher *w, const char *mutex, enum simba_interest interest)
 {
     if (interest == SIMBA_NO_INTEREST)
         return;
@@ -234,7 +234,7 @@ static void keep_answer(void *data, struct simba_watched *x)
     x->seen[SEEN_CLIENT] = a->client;
 }
 
-bool watcher_answered(struct watcher *w, const char *mutex, bool owned, int64_t client)
+bool watcher_answered(struct sqlite_watcher *w, const char *mutex, bool owned, int64_t client)
 {
     struct answer a = {.owned = owned, .client = client};
     w->host->watched(w->host, mutex, keep_answer, &a);
@@ -246,7 +246,7 @@ static void ask_waited(void *data, struct simba_watched *x)
     *(bool *)data = x->seen[SEEN_OWNED] != 0;
 }
 
-bool watcher_waited(struct watcher *w, const char *mutex)
+bool watcher_waited(struct sqlite_watcher *w, const char *mutex)
 {
     bool waited = false;
     w->host->watched(w->host, mutex, ask_waited, &waited);
@@ -274,7 +274,7 @@ static void hint_if_free(void *data, struct simba_watched *x)
         add_due(&l->due, x->mutex);
 }
 
-bool watcher_poll(struct watcher *w, const struct database *db, bool missed_wakeups)
+bool watcher_poll(struct sqlite_watcher *w, const struct database *db, bool missed_wakeups)
 {
     struct poll_pass l = {.db = db, .missed_wakeups = missed_wakeups};
     if (w->wakeup.page != NULL) {

@@ -32,7 +32,7 @@ static int64_t find_number(const char *text, const char *name)
     return find(text, name, number, sizeof number) ? strtoll(number, NULL, 10) : 0;
 }
 
-void zk_ensemble_read(struct server *s, const char *srvr, const char *conf)
+void zk_ensemble_read(struct ensemble_server *s, const char *srvr, const char *conf)
 {
     s->min_ms = find_number(conf, "minSessionTimeout=");
     s->max_ms = find_number(conf, "maxSessionTimeout=");
@@ -69,7 +69,7 @@ int zk_ensemble_voters(const char *config, size_t length)
 
 /* ---- what it means ------------------------------------------------------------------------- */
 
-static void describe(const struct findings *f, const struct server *s)
+static void describe(const struct findings *f, const struct ensemble_server *s)
 {
     switch (s->state) {
     case SERVER_SERVES:
@@ -116,8 +116,8 @@ static void say_majority(const struct findings *f, size_t well, size_t unknown, 
                      well, all, most);
 }
 
-void zk_ensemble_say_servers(const struct findings *f, const struct server *s, size_t count,
-                             int voters)
+void zk_ensemble_say_servers(const struct findings *f, const struct ensemble_server *s,
+                             size_t count, int voters)
 {
     size_t well = 0, unknown = 0, all = voters > 0 ? (size_t)voters : count;
     for (size_t i = 0; i < count; i++) {
@@ -136,7 +136,7 @@ void zk_ensemble_say_servers(const struct findings *f, const struct server *s, s
         say_majority(f, well, unknown, all);
 }
 
-void zk_ensemble_say_bounds(const struct findings *f, const struct server *s, size_t count)
+void zk_ensemble_say_bounds(const struct findings *f, const struct ensemble_server *s, size_t count)
 {
     int64_t min = 0, max = 0; /* that all allow */
     for (size_t i = 0; i < count; i++) {
@@ -176,7 +176,7 @@ enum simba_level zk_ensemble_timeout_text(int64_t asked_ms, int64_t granted_ms,
     return granted == asked ? SIMBA_LOG_INFO : SIMBA_LOG_WARN;
 }
 
-int64_t zk_ensemble_tick_ms(const struct server *s, size_t count)
+int64_t zk_ensemble_tick_ms(const struct ensemble_server *s, size_t count)
 {
     int64_t most = 0;
     for (size_t i = 0; i < count; i++)

@@ -12,7 +12,7 @@ enum server_state {
     SERVER_SERVES
 };
 
-struct server {
+struct ensemble_server {
     char address[280]; /* HOST:PORT as in the URL */
     enum server_state state;
     char why[96];
@@ -23,22 +23,23 @@ struct server {
 };
 
 /* What it answered to srvr and conf, "": nothing. */
-void zk_ensemble_read(struct server *s, const char *srvr, const char *conf);
+void zk_ensemble_read(struct ensemble_server *s, const char *srvr, const char *conf);
 
 /* How many servers have a vote, by the text of /zookeeper/config; 0: it does not say. */
 int zk_ensemble_voters(const char *config, size_t length);
 
 /* Each server, and whether a majority serves. voters: 0: not known. */
-void zk_ensemble_say_servers(const struct findings *f, const struct server *s, size_t count,
-                             int voters);
+void zk_ensemble_say_servers(const struct findings *f, const struct ensemble_server *s,
+                             size_t count, int voters);
 
 /* Which sessions, and so which leases, the servers allow; and how long this one is. */
-void zk_ensemble_say_bounds(const struct findings *f, const struct server *s, size_t count);
+void zk_ensemble_say_bounds(const struct findings *f, const struct ensemble_server *s,
+                            size_t count);
 void zk_ensemble_say_timeout(const struct findings *f, int64_t asked_ms, int64_t granted_ms,
                              int64_t tick_ms);
 
 /* The longest tick of the servers that tell it; 0: none does. */
-int64_t zk_ensemble_tick_ms(const struct server *s, size_t count);
+int64_t zk_ensemble_tick_ms(const struct ensemble_server *s, size_t count);
 
 /* The same in words. WARN: it is not as long as asked for. */
 #define ENSEMBLE_TEXT_MAX 256

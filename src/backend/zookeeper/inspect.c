@@ -33,8 +33,8 @@ enum { OP_MAKE, OP_JOIN, OP_LEAVE, OP_FAIL, OPS };
 enum { NOTE_MAKE, NOTE_FAIL, NOTE_OPS };
 enum stage { ASKING, CONNECTING, READING, ENDED };
 
-struct inspection {
-    struct inspection *next, **before;
+struct zookeeper_inspection {
+    struct zookeeper_inspection *next, **before;
     struct zookeeper *store;
     struct simba_request *request;
     struct session *session;
@@ -45,10 +45,10 @@ struct inspection {
     bool timer_closed;
     unsigned flights; /* completions that will come */
     struct asked_server {
-        struct inspection *of;
+        struct zookeeper_inspection *of;
         struct four_letter *question; /* NULL: it has ended */
     } asked[ZOOKEEPER_HOSTS_MAX];
-    struct server server[ZOOKEEPER_HOSTS_MAX];
+    struct ensemble_server server[ZOOKEEPER_HOSTS_MAX];
     int voters;
     int tried_rc, list_rc;
     char path[PATH_SIZE]; /* the deepest part of our root's path that is there */
@@ -65,7 +65,7 @@ struct inspection {
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-static void free_if_idle(struct inspection *x)
+static void free_if_idle(struct zookeeper_inspection *x)
 {
     if (!x->timer_closed || x->flights > 0)
         return;
@@ -77,14 +77,14 @@ static void free_if_idle(struct inspection *x)
 
 static void on_timer_closed(uv_handle_t *timer)
 {
-    struct inspection *x = timer->data;
+    struct zookeeper_inspection *x = timer->data;
     struct handles *handles = &x->store->handles;
     x->timer_closed = true;
     free_if_idle(x);
     handles_drop(handles);
 }
 
-static void forget_servers(struct inspection *x)
+static void forget_servers(struct zookeeper_inspection *x)
 {
     for (size_t i = 0; i < x->store->config.hosts; i++) {
         if (x->asked[i].question != NULL)
@@ -93,7 +93,7 @@ static void forget_servers(struct inspection *x)
     }
 }
 
-static void end(struct inspection *x, int code, const char *why)
+static void end(struct zookeeper_inspection *x, int code, const char *why)
 {
     x->stage = ENDED;
     forget_servers(x);
@@ -103,7 +103,7 @@ static void end(struct inspection *x, int code, const char *why)
 
 void zk_inspect_close(struct zookeeper *z)
 {
-    for (struct inspection *x = z->inspections; x != NULL; x = x->next) {
+    for (struct zookeeper_inspection *x = z->inspections; x != NULL; x = x->next) {
         if (x->stage != ENDED)
             end(x, SIMBA_ECANCELED, "the client is being closed");
     }
@@ -111,7 +111,7 @@ void zk_inspect_close(struct zookeeper *z)
 
 /* ---- what is said -------------------------------------------------------------------------- */
 
-static void say_session(const struct inspection *x)
+static void say_session(const struct zookeeper_inspection *x)
 {
     struct sockaddr_storage peer;
     socklen_t size = sizeof peer;
@@ -137,7 +137,7 @@ static void say_session(const struct inspection *x)
 }
 
 /* They are beside our root; as long as that is missing, its rights are theirs. */
-static void say_note_rights(const struct inspection *x, const char *who)
+static void say_note_rights(const struct zookeeper_inspection *x, const char *who)
 {
     static const char without[] =
         "there are no notes, and so no 'simba once', nor 'simba schedule' with --cron or --every";
@@ -159,7 +159,7 @@ static void say_note_rights(const struct inspection *x, const char *who)
             parent > 0 ? parent : 1, x->folder, x->folder, without, x->folder, who);
 }
 
-static void say_rights(const struct inspection *x)
+static void say_rights(const struct zookeeper_inspection *x)
 {
     const struct findings *f = &x->findings;
     const char *auth = x->store->config.auth, *path = x->path;
@@ -190,7 +190,7 @@ static void say_rights(const struct inspection *x)
                      path, who);
 }
 
-static void report(struct inspection *x)
+static void report(struct zookeeper_inspection *x)
 {
     const struct session *s = x->session;
     zk_ensemble_say_servers(&x->findings, x->server, x->store->config.hosts, x->voters);
@@ -206,14 +206,14 @@ static void report(struct inspection *x)
 
 /* ---- the tree ------------------------------------------------------------------------------ */
 
-static struct inspection *arrived(const void *data)
+static struct zookeeper_inspection *arrived(const void *data)
 {
-    struct inspection *x = (struct inspection *)(uintptr_t)data;
+    struct zookeeper_inspection *x = (struct zookeeper_inspection *)(uintptr_t)data;
     x->flights--;
     return x;
 }
 
-static void sent(struct inspection *x, int rc)
+static void sent(struct zookeeper_inspection *x, int rc)
 {
     x->flights += rc == ZOK;
 }
@@ -221,7 +221,7 @@ static void sent(struct inspection *x, int rc)
 static void on_config(int rc, const char *value, int length, const struct Stat *stat,
                       const void *data)
 {
-    struct inspection *x = arrived(data);
+    struct zookeeper_inspection *x = arrived(data);
     (void)stat;
     if (rc == ZOK && value != NULL && length > 0)
         x->voters = zk_ensemble_voters(value, (size_t)length);
@@ -230,14 +230,14 @@ static void on_config(int rc, const char *value, int length, const struct Stat *
 
 static void on_tried(int rc, const void *data)
 {
-    struct inspection *x = arrived(data);
+    struct zookeeper_inspection *x = arrived(data);
     x->tried_rc = rc;
     free_if_idle(x);
 }
 
 static void on_listed(int rc, const struct String_vector *names, const void *data)
 {
-    struct inspection *x = arrived(data);
+    struct zookeeper_inspection *x = arrived(data);
     (void)names;
     x->list_rc = rc;
     free_if_idle(x);
@@ -247,7 +247,7 @@ static void on_listed(int rc, const struct String_vector *names, const void *dat
  * transaction that fails on purpose. */
 static void on_note_tried(int rc, const void *data);
 
-static void try_notes(struct inspection *x)
+static void try_notes(struct zookeeper_inspection *x)
 {
     const struct zookeeper *z = x->store;
     zk_note_folder(z, x->folder);
@@ -260,7 +260,7 @@ static void try_notes(struct inspection *x)
 
 static void on_note_tried(int rc, const void *data)
 {
-    struct inspection *x = arrived(data);
+    struct zookeeper_inspection *x = arrived(data);
     int made = x->note_result[NOTE_MAKE].err;
     if (made == ZNONODE && x->has_folder && x->stage == READING && x->session->latch.connected) {
         x->has_folder = false;
@@ -271,7 +271,7 @@ static void on_note_tried(int rc, const void *data)
     free_if_idle(x);
 }
 
-static void try_rights(struct inspection *x)
+static void try_rights(struct zookeeper_inspection *x)
 {
     const struct zookeeper *z = x->store;
     zhandle_t *handle = x->session->handle;
@@ -292,11 +292,11 @@ static void try_rights(struct inspection *x)
     try_notes(x);
 }
 
-static void find_path(struct inspection *x);
+static void find_path(struct zookeeper_inspection *x);
 
 static void on_exists(int rc, const struct Stat *stat, const void *data)
 {
-    struct inspection *x = arrived(data);
+    struct zookeeper_inspection *x = arrived(data);
     (void)stat;
     if (x->stage == READING && rc == ZOK && x->session->latch.connected) {
         try_rights(x);
@@ -308,12 +308,12 @@ static void on_exists(int rc, const struct Stat *stat, const void *data)
     free_if_idle(x);
 }
 
-static void find_path(struct inspection *x)
+static void find_path(struct zookeeper_inspection *x)
 {
     sent(x, zoo_aexists(x->session->handle, x->path, 0, on_exists, x));
 }
 
-static void inspect_tree(struct inspection *x)
+static void inspect_tree(struct zookeeper_inspection *x)
 {
     x->stage = READING;
     snprintf(x->path, sizeof x->path, "%s", x->store->base);
@@ -327,17 +327,17 @@ static void inspect_tree(struct inspection *x)
 static void on_answer(void *data, const struct four_letter_answer *a)
 {
     struct asked_server *asked = data;
-    struct server *s = &asked->of->server[asked - asked->of->asked];
+    struct ensemble_server *s = &asked->of->server[asked - asked->of->asked];
     asked->question = NULL;
     snprintf(s->why, sizeof s->why, "%s", a->why);
     zk_ensemble_read(s, a->srvr, a->conf);
 }
 
-static void ask_servers(struct inspection *x, int64_t patience_ms)
+static void ask_servers(struct zookeeper_inspection *x, int64_t patience_ms)
 {
     const struct zookeeper_config *c = &x->store->config;
     for (size_t i = 0; i < c->hosts; i++) {
-        struct server *s = &x->server[i];
+        struct ensemble_server *s = &x->server[i];
         const char *name = c->host[i].name;
         snprintf(s->address, sizeof s->address, strchr(name, ':') != NULL ? "[%s]:%d" : "%s:%d",
                  name, c->host[i].port);
@@ -350,7 +350,7 @@ static void ask_servers(struct inspection *x, int64_t patience_ms)
     }
 }
 
-static bool is_asking(const struct inspection *x)
+static bool is_asking(const struct zookeeper_inspection *x)
 {
     size_t i = 0;
     while (i < x->store->config.hosts && x->asked[i].question == NULL)
@@ -362,7 +362,7 @@ static bool is_asking(const struct inspection *x)
 
 static void on_tick(uv_timer_t *timer)
 {
-    struct inspection *x = timer->data;
+    struct zookeeper_inspection *x = timer->data;
     int64_t now = simba_now();
     if (x->stage == ASKING && (!is_asking(x) || now >= x->servers_until)) {
         forget_servers(x);
@@ -380,7 +380,7 @@ static void on_tick(uv_timer_t *timer)
 void zk_inspect_store(void *store, struct simba_request *q)
 {
     struct zookeeper *z = store;
-    struct inspection *x = calloc(1, sizeof *x);
+    struct zookeeper_inspection *x = calloc(1, sizeof *x);
     if (x == NULL) {
         pending_refuse(z->host, q, SIMBA_ELIMIT, "out of memory");
         return;

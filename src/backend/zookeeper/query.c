@@ -25,7 +25,7 @@
 #define LIST_WINDOW 32 /* mutexes that are looked at together */
 
 /* A list under way. */
-struct listing {
+struct zookeeper_listing {
     struct session *session;
     struct simba_request *request;
     char **mutex;
@@ -38,7 +38,7 @@ struct listing {
 struct query {
     struct session *session;
     struct simba_request *request;
-    struct listing *listing; /* NULL: it is for the request alone */
+    struct zookeeper_listing *listing; /* NULL: it is for the request alone */
     int tries, members;
     bool watches;  /* the list of children has a watch already */
     bool has_data; /* the mutex's node has data */
@@ -64,11 +64,11 @@ static bool evicts(const struct query *l)
 }
 
 static void start(struct query *l);
-static void go_on(struct listing *list);
+static void go_on(struct zookeeper_listing *list);
 
 /* ---- the end of a query -------------------------------------------------------------------- */
 
-static void end_listing(struct listing *list)
+static void end_listing(struct zookeeper_listing *list)
 {
     pending_refuse(list->session->store->host, list->request, list->code, list->why);
     for (size_t i = 0; i < list->count; i++)
@@ -80,7 +80,7 @@ static void end_listing(struct listing *list)
 /* What it found was told. */
 static void finish(struct query *l)
 {
-    struct listing *list = l->listing;
+    struct zookeeper_listing *list = l->listing;
     free(l->note.text);
     free(l);
     if (list == NULL)
@@ -325,7 +325,8 @@ static void start(struct query *l)
 }
 
 /* list NULL: for the request alone. */
-static void ask(struct session *s, struct simba_request *q, const char *mutex, struct listing *list)
+static void ask(struct session *s, struct simba_request *q, const char *mutex,
+                struct zookeeper_listing *list)
 {
     struct query *l = calloc(1, sizeof *l);
     if (l == NULL && list == NULL) {
@@ -345,7 +346,7 @@ static void ask(struct session *s, struct simba_request *q, const char *mutex, s
 
 /* ---- all mutexes --------------------------------------------------------------------------- */
 
-static void go_on(struct listing *list)
+static void go_on(struct zookeeper_listing *list)
 {
     assert(list->count == 0 || list->mutex != NULL);
     if (list->filling)
@@ -367,7 +368,7 @@ static void on_root(int rc, const struct Stat *stat, const void *data)
 
 static void on_mutexes(int rc, const struct String_vector *names, const void *data)
 {
-    struct listing *list = (struct listing *)(uintptr_t)data;
+    struct zookeeper_listing *list = (struct zookeeper_listing *)(uintptr_t)data;
     struct session *s = list->session;
     struct latch_result r = zk_replies_read(rc);
     if (rc == ZOK) {
@@ -393,10 +394,10 @@ static void on_mutexes(int rc, const struct String_vector *names, const void *da
 
 static void list_all(struct session *s, struct simba_request *q)
 {
-    struct listing *list = calloc(1, sizeof *list);
+    struct zookeeper_listing *list = calloc(1, sizeof *list);
     int rc = ZSYSTEMERROR;
     if (list != NULL) {
-        *list = (struct listing){.session = s, .request = q};
+        *list = (struct zookeeper_listing){.session = s, .request = q};
         rc = zoo_awget_children(s->handle, s->store->base,
                                 is_observed(s->store, "") ? zk_replies_on_node : NULL, s,
                                 on_mutexes, list);

@@ -85,7 +85,7 @@ void zk_session_failed_once(struct session *s)
 static void on_served(void *data, const struct four_letter_answer *a)
 {
     struct session *s = data;
-    struct server server = {.state = SERVER_SILENT};
+    struct ensemble_server server = {.state = SERVER_SILENT};
     snprintf(server.why, sizeof server.why, "%s", a->why);
     zk_ensemble_read(&server, a->srvr, a->conf);
     bool serves = server.state == SERVER_HIDES ||

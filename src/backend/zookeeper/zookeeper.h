@@ -36,7 +36,7 @@ struct zookeeper {
     struct handles handles;
     struct offload *resolver;
     struct pending waiting; /* READ, LIST, EVICT until there is a connection */
-    struct inspection *inspections;
+    struct zookeeper_inspection *inspections;
     bool closing;
     bool no_containers;         /* an old server */
     int64_t clock_ms, clock_at; /* the server's clock, and when we heard it; 0: never */

@@ -6,6 +6,10 @@
 -- token, score, rank}, where an owner '' with a score means that it is reserved for another;
 -- an error SIMBAEPOCH if it is free, but the server is in another epoch.
 -- What can fail comes before what counts: an error leaves nothing behind but a spent token.
+-- include reserved.lua
+-- include other_epoch.lua
+-- include same_epoch.lua
+-- include token.lua
 local call = redis.call
 local found = call('MGET', KEYS[2], KEYS[1], KEYS[5], KEYS[4])
 local owner, token = found[1], found[3] or ''

@@ -1,4 +1,4 @@
--- Takes many mutexes; one(KEYS, ARGV) before it is acquire.lua.
+-- Takes many mutexes; one(KEYS, ARGV) does what acquire.lua does.
 -- KEYS  the epoch's note; then mutex, queue, fence, token of the first mutex, of the second, ...
 -- ARGV  the note as it was; then id, lease, score, ms without grants of the first mutex, of the
 --       second, ...
@@ -6,6 +6,11 @@
 -- says why.
 -- The usual case is that all are free, nobody waits, and none is reserved. One question tells,
 -- for all of them.
+-- include reserved.lua
+-- include other_epoch.lua
+-- include same_epoch.lua
+-- include token.lua
+-- include acquire.lua as one
 local call, keys, args = redis.call, KEYS, ARGV
 if not same_epoch(call('GET', keys[1]), args[1]) then
     return redis.error_reply(OTHER_EPOCH)

@@ -3,6 +3,7 @@
 -- ARGV  its owner's id, or '' for whoever owns it; its token, or '' for whichever it is; '1': at once, '0': its
 --       renewals fail from now on, and the lease runs out
 -- Returns {1} or, if there is none such, {0, who owns it}.
+-- include wake.lua
 local value = redis.call('GET', KEYS[1])
 local left = redis.call('PTTL', KEYS[1])
 if not value or left < 0 then

@@ -4,6 +4,8 @@
 -- ARGV  id, token; '' leaves only; the successor, a waiter who asks right behind this, or ''; '1' if
 --       that one may come before those who have waited longer
 -- Returns 1 if the tenure was ended and it is free; else {owner, ms left, token}.
+-- include reserved.lua
+-- include wake.lua
 local call = redis.call
 local owner, token
 local found = ARGV[2] ~= '' and call('MGET', KEYS[1], KEYS[3]) or {}

@@ -1,8 +1,11 @@
--- Ends many tenures; one(KEYS, ARGV) before it is release.lua.
+-- Ends many tenures; one(KEYS, ARGV) does what release.lua does.
 -- KEYS  those of the first mutex, of the second, ...
 -- ARGV  those of the first mutex, of the second, ...
 -- Returns for each what one() does; nil: it failed, and left nothing behind. Alone it says why.
 -- The usual case is that nobody waits. One question tells, for all of them, and one call deletes.
+-- include reserved.lua
+-- include wake.lua
+-- include release.lua as one
 local call, keys, args = redis.call, KEYS, ARGV
 local queues, values = {}, {}
 for i = 1, #keys, 3 do

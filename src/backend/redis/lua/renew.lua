@@ -4,6 +4,7 @@
 -- Returns how many were renewed, and then which were not, counted from 1: id and token are not those of
 -- the tenure that is on; an error SIMBAEPOCH if the server is in another epoch. A tenure that was renewed in a
 -- database that is away at times would overlap with one that is granted in the other.
+-- include other_epoch.lua
 local call, keys, args = redis.call, KEYS, ARGV
 local now, time = call('MGET', unpack(keys)), call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -1,4 +1,4 @@
--- Stands before the scripts that grant or free a mutex.
+-- For the scripts that grant or free a mutex.
 
 -- A mutex that was freed while somebody waited is reserved for the one whose turn it is, for so many
 -- ms: its token is then this and the waiter's id. It is no token (those are digits), the next grant

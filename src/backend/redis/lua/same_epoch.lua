@@ -1,5 +1,5 @@
--- Whether the server is still in the epoch (epoch.lua) that the connection found when it began;
--- stands before the scripts that grant. The note is gone after FLUSHALL, and is another's after a
+-- For the scripts that grant: whether the server is still in the epoch (epoch.lua) that the connection
+-- found when it began. The note is gone after FLUSHALL, and is another's after a
 -- synchronization with another master, or in another database. INFO is asked because a server that was demoted and promoted
 -- again may have noticed no write of the master in between; its replication id changes with every
 -- promotion. noted is what the server has, note what the connection found.

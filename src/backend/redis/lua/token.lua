@@ -1,4 +1,4 @@
--- Stands before the scripts that grant.
+-- For the scripts that grant.
 
 -- The token of a new tenure, and the fence from now on. It is above the last one, and not below the
 -- server's clock, in us: the server may have issued higher ones than it remembers, or this may be

@@ -1,4 +1,5 @@
--- Stands before the scripts that free a mutex.
+-- For the scripts that free a mutex.
+-- include reserved.lua
 
 -- The owner of an evicted tenure, with this before its id: then its renewals fail, also those of JVM clients,
 -- who compare nothing but the id. No id begins with that byte, which UTF-8 does not have.
