@@ -265,10 +265,11 @@ static void redis_swapped_with_used(void)
     expect_grace_and_end(&s);
 }
 
-/* It expires, so nothing but a renewal makes it last so long. */
-static void await_renewal(struct server *s, const struct simba_handle_options *o)
+/* It expires, so nothing but a renewal makes it last longer than it did. */
+static void await_renewal(struct server *s)
 {
-    AWAIT(run_number(s, "PTTL simba:{m}") > o->ttl_ms + o->transition_ms - 500);
+    long long before, now = run_number(s, "PTTL simba:{m}");
+    AWAIT((before = now, now = run_number(s, "PTTL simba:{m}")) > before);
 }
 
 /* T126: away and back before the owner renews, and away for good. To those who come then, the other
@@ -283,12 +284,12 @@ static void redis_swapped_thrice(void)
     o.renew_ms = 3000;
     CHECK_OK(simba_locker_create(s.owner.client, "m", &o, &s.owner.locker));
     s.token = take(&s.owner);
-    await_renewal(&s.server, &o);
+    await_renewal(&s.server);
     swap(&s.server);
     expect_grace(&s.other);
     swap(&s.server);
     nap(GRACE_OVER_S * 1000);
-    await_renewal(&s.server, &o);
+    await_renewal(&s.server);
     CHECK(simba_locker_is_held(s.owner.locker));
     swap(&s.server);
     expect_grace_and_end(&s);
