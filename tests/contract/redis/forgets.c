@@ -298,9 +298,9 @@ static void redis_swapped_thrice(void)
 /* ---- keys that are thrown away -------------------------------------------------------------- */
 
 /* The owner's key goes right after a renewal, and somebody else owns the mutex at once. Since when. */
-static int64_t take_evicted(struct scene *s, const struct simba_handle_options *o)
+static int64_t take_evicted(struct scene *s)
 {
-    await_renewal(&s->server, o);
+    await_renewal(&s->server);
     int64_t since = simba_now();
     run(&s->server, "CONFIG SET maxmemory 1");
     CHECK(run_number(&s->server, "EXISTS simba:{m}") == 0);
@@ -322,13 +322,13 @@ static void redis_evicted_keys(void)
     o.renew_ms = 1500;
     CHECK_OK(simba_locker_create(s.owner.client, "m", &o, &s.owner.locker));
     take(&s.owner);
-    int64_t since = take_evicted(&s, &o);
+    int64_t since = take_evicted(&s);
     AWAIT(!simba_locker_is_held(s.owner.locker));
     CHECK(simba_now() - since < 5500);
     CHECK(simba_locker_release(s.owner.locker) == SIMBA_ELOST);
     CHECK_OK(simba_locker_release(s.other.locker));
     take(&s.owner);
-    since = take_evicted(&s, &o);
+    since = take_evicted(&s);
     CHECK(kill(s.server.pid, SIGSTOP) == 0);
     AWAIT(!simba_locker_is_held(s.owner.locker));
     CHECK(simba_now() - since > 5500 && simba_now() - since <= 8000);
