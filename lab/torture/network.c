@@ -43,7 +43,7 @@ void network_find(struct torture *t)
         t->faults &= ~faults_of(GROUP_NETWORK);
 }
 
-int network_start(struct torture *t)
+struct step network_start(struct torture *t)
 {
     struct network *n = &t->network;
     for (size_t i = 0; i < n->servers.count; i++) {
@@ -53,7 +53,7 @@ int network_start(struct torture *t)
                                strerror(errno));
         n->count++;
     }
-    return 0;
+    return GO_ON;
 }
 
 void network_take_route(const struct torture *t, unsigned worker)

@@ -74,6 +74,6 @@ enum worker_kind torture_kind(const struct torture *t, unsigned worker);
 /* In a forked child: never returns. Number t->workers is the operator. */
 _Noreturn void worker_main(const struct torture *t, unsigned worker, unsigned life);
 
-/* Runs it all: 0, or an exit code after saying why. The history is the caller's to free. */
-int torture_run(struct torture *t, struct history *h, int *signal);
+/* Runs it all. The history is the caller's to free. */
+struct step torture_run(struct torture *t, struct history *h, int *signal);
 #endif

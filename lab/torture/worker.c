@@ -140,9 +140,9 @@ void worker_open(struct worker *w)
 {
     struct cli *c = w->t->c;
     c->is_driven = w->kind == WORKER_LOOP;
-    int code = cli_open(c);
-    if (code != 0)
-        _exit(code);
+    struct step step = cli_open(c);
+    if (step.ends)
+        _exit(step.code);
     w->client = c->client;
 }
 

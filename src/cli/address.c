@@ -272,8 +272,8 @@ static const char *begin_listening(struct address *a)
     return NULL;
 }
 
-int address_open(struct address *a, const struct cli *c, const char *option, bool by_flag,
-                 const char *text)
+struct step address_open(struct address *a, const struct cli *c, const char *option, bool by_flag,
+                         const char *text)
 {
     const char *failed = parse(a, text);
     if (failed != NULL && by_flag)
@@ -283,7 +283,7 @@ int address_open(struct address *a, const struct cli *c, const char *option, boo
     failed = begin_listening(a);
     if (failed != NULL)
         return print_error(c, "cannot listen on %.200s (%s): %s", text, option, failed);
-    return 0;
+    return GO_ON;
 }
 
 const char *address_others(const struct address *a)

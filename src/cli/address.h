@@ -33,10 +33,9 @@ const char *address_check(const char *text);
 /* Takes an address: [HOST]:PORT, where no HOST is 127.0.0.1 and * or [::] is every address of the
  * machine; unix:PATH, a socket. PORT 0: the system chooses. Binds and listens, so that from here on
  * connections wait; to be called after every fork, since a child would keep the address.
- * 0, or an exit code after saying why: EXIT_USAGE for what is no address if by_flag, else
- * EXIT_TROUBLE. `option` names where it comes from, as in "--listen". */
-int address_open(struct address *a, const struct cli *c, const char *option, bool by_flag,
-                 const char *text);
+ * The end is EXIT_USAGE for what is no address if by_flag, else EXIT_TROUBLE. `option` names where it comes from, as in "--listen". */
+struct step address_open(struct address *a, const struct cli *c, const char *option, bool by_flag,
+                         const char *text);
 void address_close(struct address *a); /* removes a socket file */
 
 /* To be said behind its text: that there are others, or "". */

@@ -59,7 +59,7 @@ void cli_set(struct cli *c, enum setting_id id, const char *value, const char *f
 
 /* argv can be read by everybody on the machine: keep the URL for us, and blank there what may be
  * secret: between the first colon of the authority and the last @, and values after the ?. */
-static int set_url(struct cli *c, char *value)
+static struct step set_url(struct cli *c, char *value)
 {
     if (strlen(value) >= sizeof c->url)
         return usage(c, "--url is longer than %d bytes", URL_MAX - 1);
@@ -72,10 +72,10 @@ static int set_url(struct cli *c, char *value)
     char *question = strchr(value, '?');
     if (question != NULL)
         memset(question + 1, '*', strlen(question + 1));
-    return -1;
+    return GO_ON;
 }
 
-int cli_take_operand(struct cli *c, void *data, int id, char *value)
+struct step cli_take_operand(struct cli *c, void *data, int id, char *value)
 {
     (void)data;
     (void)id;
@@ -84,10 +84,10 @@ int cli_take_operand(struct cli *c, void *data, int id, char *value)
     if (c->operand_count == 0)
         c->operands = c->args.argv + c->args.at - 1;
     c->operands[c->operand_count++] = value; /* options among them leave gaps */
-    return -1;
+    return GO_ON;
 }
 
-int cli_take_url(struct cli *c, void *data, int id, char *value)
+struct step cli_take_url(struct cli *c, void *data, int id, char *value)
 {
     (void)data;
     (void)id;
@@ -99,92 +99,90 @@ int cli_take_url(struct cli *c, void *data, int id, char *value)
     return set_url(c, value);
 }
 
-/* -1, or an exit code after saying why. */
-static int take_log(struct cli *c)
+static struct step take_log(struct cli *c)
 {
     const struct setting *s = &c->setting[SET_LOG];
     if (s->value == NULL || log_format_parse(s->value, &c->log))
-        return -1;
+        return GO_ON;
     if (s->by_flag)
         return usage(c, "--log '%.40s' is neither plain nor json", s->value);
     return print_error(c, "%s: the log format '%.40s' is neither plain nor json", s->where,
                        s->value);
 }
 
-static int take_common(struct cli *c, int id, char *value)
+static struct step take_common(struct cli *c, int id, char *value)
 {
     switch (id) {
     case OPT_URL:
         return set_url(c, value);
     case OPT_TTL:
         cli_set(c, SET_TTL, value, "--ttl");
-        return -1;
+        return GO_ON;
     case OPT_TRANSITION:
         cli_set(c, SET_TRANSITION, value, "--transition");
-        return -1;
+        return GO_ON;
     case OPT_ID:
         cli_set(c, SET_ID, value, "--id");
-        return -1;
+        return GO_ON;
     case OPT_JSON:
         c->json = true;
-        return -1;
+        return GO_ON;
     case OPT_QUIET:
         c->quiet = true;
-        return -1;
+        return GO_ON;
     case OPT_VERBOSE:
         c->verbose++;
-        return -1;
+        return GO_ON;
     case OPT_LOG:
         cli_set(c, SET_LOG, value, "--log");
         return take_log(c);
     case OPT_DRY_RUN:
         c->dry_run = true;
-        return -1;
+        return GO_ON;
     case OPT_HELP:
         help_show(c->command);
-        return 0;
+        return end_with(0);
     default:
-        return version_command.run(c);
+        return end_with(version_command.run(c));
     }
 }
 
-int cli_take(struct cli *c, take_fn *option, take_fn *operand, void *data)
+struct step cli_take(struct cli *c, take_fn *option, take_fn *operand, void *data)
 {
-    char *value;
-    for (;;) {
-        int code, id = args_next(c, &value);
-        if (id == ARG_WRONG)
-            return EXIT_USAGE;
-        if (id == ARG_END)
-            return -1;
-        if (id == ARG_OPERAND && operand == NULL)
-            return usage(c, "unexpected argument '%.60s'", value);
-        if (id == ARG_OPERAND)
-            code = operand(c, data, id, value);
-        else if (id >= OPT_URL)
-            code = take_common(c, id, value);
+    struct step step = GO_ON;
+    c->args.is_stopped = false;
+    while (!step.ends && !c->args.is_stopped) {
+        struct arg arg = args_next(c);
+        if (arg.kind == ARG_WRONG)
+            step = end_with(EXIT_USAGE);
+        else if (arg.kind == ARG_END)
+            break;
+        else if (arg.kind == ARG_OPERAND && operand == NULL)
+            step = usage(c, "unexpected argument '%.60s'", arg.value);
+        else if (arg.kind == ARG_OPERAND)
+            step = operand(c, data, 0, arg.value);
+        else if (arg.id >= OPT_URL)
+            step = take_common(c, arg.id, arg.value);
         else
-            code = option(c, data, id, value);
-        if (code == STOP_HERE)
-            return -1;
-        if (code >= 0)
-            return code;
+            step = option(c, data, arg.id, arg.value);
     }
+    return step;
 }
 
-int cli_take_duration(const struct cli *c, const char *option, const char *value, int64_t *ms)
+struct step cli_take_duration(const struct cli *c, const char *option, const char *value,
+                              int64_t *ms)
 {
     if (simba_duration_parse(value, ms) != 0)
         return usage(c, "%s: %s", option, simba_error_text());
-    return -1;
+    return GO_ON;
 }
 
-int cli_take_keep(const struct cli *c, const char *value, int64_t *ms)
+struct step cli_take_keep(const struct cli *c, const char *value, int64_t *ms)
 {
-    int code = cli_take_duration(c, "--keep", value, ms);
-    if (code < 0 && *ms < KEEP_LEAST_MS)
+    struct step step = cli_take_duration(c, "--keep", value, ms);
+    if (!step.ends && *ms < KEEP_LEAST_MS)
         return usage(c, "--keep %s is shorter than 1m", value);
-    return code;
+    return step;
 }
 
 /* ---- the store ----------------------------------------------------------------------------- */
@@ -251,13 +249,24 @@ const char *cli_error_text(void)
     return text;
 }
 
-int cli_fail(const struct cli *c, int rc)
+bool cli_error_is_final(int rc)
 {
-    int code = print_error(c, "%s", simba_error_text());
-    return rc == SIMBA_EINVAL ? EXIT_USAGE : code;
+    return rc == SIMBA_EDENIED || rc == SIMBA_ESCHEMA || rc == SIMBA_EUNSUPPORTED ||
+           rc == SIMBA_EINVAL;
 }
 
-int cli_open(struct cli *c)
+bool cli_error_is_passing(int rc)
+{
+    return rc == SIMBA_ESTORE || rc == SIMBA_ETIMEOUT;
+}
+
+int cli_fail(const struct cli *c, int rc)
+{
+    print_error(c, "%s", simba_error_text());
+    return rc == SIMBA_EINVAL ? EXIT_USAGE : EXIT_TROUBLE;
+}
+
+struct step cli_open(struct cli *c)
 {
     struct simba_options o = SIMBA_OPTIONS_INIT;
     o.ttl_ms = unless_in_url(&c->setting[SET_TTL], c->ttl_ms);
@@ -271,7 +280,7 @@ int cli_open(struct cli *c)
     if (simba_open(c->setting[SET_URL].value, &o, &c->client) != 0)
         return print_error(c, "%s", simba_error_text());
     snprintf(c->store, sizeof c->store, "%s", simba_store_text(c->client));
-    return 0;
+    return GO_ON;
 }
 
 /* What stands in the environment is not ours: CMD gets it as it is. */
@@ -287,7 +296,7 @@ void cli_forget_url(struct cli *c)
         s->value = c->store;
 }
 
-int cli_open_existing(struct cli *c)
+struct step cli_open_existing(struct cli *c)
 {
     static struct sqlite_path at;
     static char by_default[URL_MAX], path[PATH_MAX + NAME_MAX + 2];
@@ -316,7 +325,7 @@ static const char *default_text(int64_t ms, char *out)
 }
 
 /* What would be used, without using it: the folder of the default store is not made. */
-static int show_configuration(struct cli *c)
+static struct step show_configuration(struct cli *c)
 {
     static const char *const names[SETTINGS] = {
         "url",    "ttl", "transition", "id",           "initial-delay",
@@ -333,9 +342,9 @@ static int show_configuration(struct cli *c)
                                             NULL, /* it is shown as listen */
                                             "none"};
     if (c->setting[SET_URL].value != NULL) {
-        int code = cli_open(c);
-        if (code != 0)
-            return code;
+        struct step step = cli_open(c);
+        if (step.ends)
+            return step;
         simba_close(c->client, 1000);
     } else if (simba_default_url(c->store, sizeof c->store) != 0) {
         return print_error(c, "%s", simba_error_text());
@@ -351,33 +360,35 @@ static int show_configuration(struct cli *c)
         else
             printf("%-14s %-40s from %s\n", names[i], value, from);
     }
-    return 0;
+    return end_with(0);
 }
 
-static int check_listen(const struct cli *c)
+static struct step check_listen(const struct cli *c)
 {
     const struct setting *s = &c->setting[SET_LISTEN];
     const char *why = s->value != NULL ? address_check(s->value) : NULL;
     if (why == NULL)
-        return 0;
+        return GO_ON;
     if (s->by_flag)
         return usage(c, "--listen '%.200s': %s", s->value, why);
     return print_error(c, "%s: cannot listen on '%.200s': %s", s->where, s->value, why);
 }
 
-int cli_configure(struct cli *c)
+struct step cli_configure(struct cli *c)
 {
     int64_t ttl_ms = c->ttl_ms > 0 ? c->ttl_ms : SIMBA_TTL_MS;
     int64_t transition_ms = c->transition_ms > 0 ? c->transition_ms : SIMBA_TRANSITION_MS;
-    int code = config_load(c);
-    if (code == 0 && (code = take_log(c)) < 0)
-        code = check_listen(c);
-    if (code == 0)
-        code = config_duration(c, SET_TTL, ttl_ms, &c->ttl_ms);
-    if (code == 0)
-        code = config_duration(c, SET_TRANSITION, transition_ms, &c->transition_ms);
-    if (code != 0)
-        return code;
+    struct step step = config_load(c);
+    if (!step.ends)
+        step = take_log(c);
+    if (!step.ends)
+        step = check_listen(c);
+    if (!step.ends)
+        step = config_duration(c, SET_TTL, ttl_ms, &c->ttl_ms);
+    if (!step.ends)
+        step = config_duration(c, SET_TRANSITION, transition_ms, &c->transition_ms);
+    if (step.ends)
+        return step;
     if (c->ttl_ms + c->transition_ms < LEASE_LEAST_MS) {
         static const char rule[] =
             "ttl (%lldms, from %s) and transition (%lldms, from %s) together "
@@ -389,5 +400,5 @@ int cli_configure(struct cli *c)
         return print_error(c, rule, (long long)c->ttl_ms, ttl, (long long)c->transition_ms,
                            transition);
     }
-    return c->dry_run ? show_configuration(c) : -1;
+    return c->dry_run ? show_configuration(c) : GO_ON;
 }

@@ -227,19 +227,19 @@ static bool ignores_listen(const struct cli *c)
     return config_is_serve(c) || secure_getenv("SIMBA_FENCING_TOKEN") != NULL;
 }
 
-int config_load(struct cli *c)
+struct step config_load(struct cli *c)
 {
     static struct file file[2];
     memset(file, 0, sizeof file);
     take_environment(c);
     snprintf(file[1].path, sizeof file[1].path, "%s", MACHINE_FILE);
-    int code = 0;
+    struct step step = GO_ON;
     if (user_file(file[0].path, sizeof file[0].path))
-        code = yaml_read(c, file[0].path, on_found, &file[0]);
-    if (code == 0)
-        code = yaml_read(c, file[1].path, on_found, &file[1]);
-    if (code != 0)
-        return code;
+        step = yaml_read(c, file[0].path, on_found, &file[0]);
+    if (!step.ends)
+        step = yaml_read(c, file[1].path, on_found, &file[1]);
+    if (step.ends)
+        return step;
     for (int i = 0; i < 2; i++)
         take_said(c, &file[i], GENERAL, SET_URL);
     enum group group = group_of(c->setting[SET_URL].value);
@@ -254,15 +254,15 @@ int config_load(struct cli *c)
     }
     if (config_is_serve(c) && c->setting[SET_LISTEN].value == NULL)
         c->setting[SET_LISTEN] = c->setting[SET_SERVE_LISTEN];
-    return 0;
+    return GO_ON;
 }
 
-int config_duration(struct cli *c, enum setting_id id, int64_t otherwise, int64_t *ms)
+struct step config_duration(struct cli *c, enum setting_id id, int64_t otherwise, int64_t *ms)
 {
     const struct setting *s = &c->setting[id];
     *ms = otherwise;
     if (s->value == NULL || simba_duration_parse(s->value, ms) == 0)
-        return 0;
+        return GO_ON;
     if (s->by_flag)
         return usage(c, "%s: %s", s->where, simba_error_text());
     return print_error(c, "%s: %s", s->where, simba_error_text());

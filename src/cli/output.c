@@ -181,13 +181,12 @@ void print_level(const struct cli *c, enum simba_level level, const char *format
     va_end(args);
 }
 
-int print_loss(const struct cli *c, const char *reason, const char *format, ...)
+void print_loss(const struct cli *c, const char *reason, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     line(c, (struct said){.level = SIMBA_LOG_ERROR, .reason = reason}, format, args);
     va_end(args);
-    return EXIT_TROUBLE;
 }
 
 /* In the last column the cursor might go on to the next line. */
@@ -230,22 +229,22 @@ void print_status(const struct cli *c, const char *format, ...)
         (void)!write(STDERR_FILENO, text, strlen(text));
 }
 
-int print_error(const struct cli *c, const char *format, ...)
+struct step print_error(const struct cli *c, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     line(c, (struct said){.level = SIMBA_LOG_ERROR}, format, args);
     va_end(args);
-    return EXIT_TROUBLE;
+    return end_with(EXIT_TROUBLE);
 }
 
-int usage(const struct cli *c, const char *format, ...)
+struct step usage(const struct cli *c, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     line(c, (struct said){.level = SIMBA_LOG_ERROR, .has_hint = true}, format, args);
     va_end(args);
-    return EXIT_USAGE;
+    return end_with(EXIT_USAGE);
 }
 
 static bool cannot_make_json; /* a line of data is missing on stdout */
@@ -269,14 +268,14 @@ void print_json(const char *format, ...)
     print_json_text(&t);
 }
 
-int flush_stdout(const struct cli *c)
+struct step flush_stdout(const struct cli *c)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return !cannot_make_json
-                   ? 0
+                   ? GO_ON
                    : print_error(c, "lines are missing on stdout: no memory to make JSON of them");
     if (errno == EPIPE)
-        return EXIT_NO_READER;
+        return end_with(EXIT_NO_READER);
     return print_error(c, "cannot write to stdout: %s", strerror(errno));
 }
 

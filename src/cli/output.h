@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/json.h"
+#include "cli/step.h"
 
 struct cli;
 
@@ -15,17 +16,19 @@ struct cli;
 enum log_format { LOG_PLAIN, LOG_JSON };
 bool log_format_parse(const char *text, enum log_format *out); /* "plain", "json" */
 
-/* A line. Unless -q; always: EXIT_TROUBLE; and how to find out more: EXIT_USAGE. */
+/* A line. Unless -q; always, and the end with EXIT_TROUBLE; and how to find out more, EXIT_USAGE. */
 __attribute__((format(printf, 2, 3))) void print_note(const struct cli *c, const char *format, ...);
-__attribute__((format(printf, 2, 3))) int print_error(const struct cli *c, const char *format, ...);
-__attribute__((format(printf, 2, 3))) int usage(const struct cli *c, const char *format, ...);
+__attribute__((format(printf, 2, 3))) struct step print_error(const struct cli *c,
+                                                              const char *format, ...);
+__attribute__((format(printf, 2, 3))) struct step usage(const struct cli *c, const char *format,
+                                                        ...);
 
 /* The same of any level, whatever -q says; and that a tenure was lost, with its reason as in
- * "expired": EXIT_TROUBLE. */
+ * "expired". */
 __attribute__((format(printf, 3, 4))) void print_level(const struct cli *c, enum simba_level level,
                                                        const char *format, ...);
-__attribute__((format(printf, 3, 4))) int print_loss(const struct cli *c, const char *reason,
-                                                     const char *format, ...);
+__attribute__((format(printf, 3, 4))) void print_loss(const struct cli *c, const char *reason,
+                                                      const char *format, ...);
 
 /* A line on a terminal that the next one overwrites, cut to its width; an empty one removes it.
  * Whoever has stopped the terminal sees none of it. */
@@ -54,9 +57,8 @@ const char *show_duration(int64_t ms, char *out);
 const char *show_tick(int64_t tick, char out[static TICK_SIZE]);
 const char *show_local_tick(int64_t tick, int32_t offset_s, char out[static TICK_SIZE]);
 
-/* Writes what stdout has gathered: 0, or an exit code after saying why. If nobody reads it any
- * more, that is the quiet end. */
-int flush_stdout(const struct cli *c);
+/* Writes what stdout has gathered. If nobody reads it any more, that is the quiet end. */
+struct step flush_stdout(const struct cli *c);
 
 /* Colours, a terminal's width: 0 unless stdout is a terminal and wants such. */
 bool wants_colour(void);

@@ -245,7 +245,7 @@ static void *ask_all(void *arg)
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
-int model_init(struct model *m, struct cli *c)
+struct step model_init(struct model *m, struct cli *c)
 {
     pthread_condattr_t clock;
     uint64_t epoch = 0;
@@ -260,15 +260,15 @@ int model_init(struct model *m, struct cli *c)
     m->started_ms = simba_wall_ms(simba_now());
     pthread_cond_init(&m->changed, NULL);
     pthread_cond_init(&m->asked, &clock);
-    return 0;
+    return GO_ON;
 }
 
-static int start_threads(struct model *m)
+static struct step start_threads(struct model *m)
 {
     int code = pthread_create(&m->publisher, NULL, publish_all, m);
     if (code == 0)
         code = pthread_create(&m->asker, NULL, ask_all, m);
-    return code == 0 ? 0 : print_error(m->c, "cannot start a thread: %s", strerror(code));
+    return code == 0 ? GO_ON : print_error(m->c, "cannot start a thread: %s", strerror(code));
 }
 
 static void count_recorded(void *data, const struct seen_tenure *t, const char *store)
@@ -278,7 +278,7 @@ static void count_recorded(void *data, const struct seen_tenure *t, const char *
 }
 
 /* What the file has of the last day. */
-static int count_all_recorded(struct model *m)
+static struct step count_all_recorded(struct model *m)
 {
     struct history_page q = {.store = m->c->store,
                              .since_ms = m->started_ms - FIGURES_SPAN_MS,
@@ -286,27 +286,27 @@ static int count_all_recorded(struct model *m)
                              .before_row = INT64_MAX,
                              .limit = HISTORY_ROWS_MAX};
     if (m->reader == NULL || history_read_page(m->reader, &q, count_recorded, &m->figures) == 0)
-        return 0;
+        return GO_ON;
     return print_error(m->c, "%s", history_why(m->reader));
 }
 
-int model_begin(struct model *m)
+struct step model_begin(struct model *m)
 {
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
     simba_observer *all;
-    int code = count_all_recorded(m);
-    if (code == 0 && m->recorder != NULL)
-        code = recorder_begin(m->recorder, &m->follow);
-    if (code != 0)
-        return code;
+    struct step step = count_all_recorded(m);
+    if (!step.ends && m->recorder != NULL)
+        step = recorder_begin(m->recorder, &m->follow);
+    if (step.ends)
+        return step;
     int rc = follow_begin(&m->follow, m->c->client, NULL, 0);
     if (rc < 0)
-        return cli_fail(m->c, rc);
+        return end_with(cli_fail(m->c, rc));
     m->answered_at = simba_now();
     o.on_changed = on_changed;
     o.data = m;
     rc = simba_observer_create(m->c->client, NULL, &o, &all);
-    return rc < 0 ? cli_fail(m->c, rc) : start_threads(m);
+    return rc < 0 ? end_with(cli_fail(m->c, rc)) : start_threads(m);
 }
 
 void model_end(struct model *m)

@@ -209,12 +209,13 @@ static void on_resume(void *data, const struct seen_tenure *t)
     follow_resume(data, t);
 }
 
-int recorder_open(const struct cli *c, const char *path, int64_t keep_ms, struct recorder **out)
+struct step recorder_open(const struct cli *c, const char *path, int64_t keep_ms,
+                          struct recorder **out)
 {
     struct history *h;
-    int code = history_open_to_write(c, path, &h);
-    struct recorder *r = code == 0 ? calloc(1, sizeof *r) : NULL;
-    if (r == NULL && code == 0) {
+    struct step step = history_open_to_write(c, path, &h);
+    struct recorder *r = !step.ends ? calloc(1, sizeof *r) : NULL;
+    if (r == NULL && !step.ends) {
         history_close(h);
         return print_error(c, "out of memory");
     }
@@ -228,10 +229,10 @@ int recorder_open(const struct cli *c, const char *path, int64_t keep_ms, struct
         r->row = history_last_row(h);
     }
     *out = r;
-    return code;
+    return step;
 }
 
-int recorder_reader(struct recorder *r, struct history **out)
+struct step recorder_reader(struct recorder *r, struct history **out)
 {
     return history_open_beside(r->c, r->history, out);
 }
@@ -270,13 +271,13 @@ const char *recorder_explain(struct recorder *r, char out[RECORDER_TEXT_MAX])
     return out;
 }
 
-int recorder_begin(struct recorder *r, struct follow *f)
+struct step recorder_begin(struct recorder *r, struct follow *f)
 {
     r->seen_until = simba_now();
     if (history_begin(r->history, r->c->store, r->names, r->name_count, on_resume, f) != 0)
         return print_error(r->c, "%s", history_why(r->history));
     int code = pthread_create(&r->thread, NULL, write_all, r);
-    return code == 0 ? 0 : print_error(r->c, "cannot start a thread: %s", strerror(code));
+    return code == 0 ? GO_ON : print_error(r->c, "cannot start a thread: %s", strerror(code));
 }
 
 /* Whatever the file makes SQLite do, it ends. */

@@ -32,7 +32,7 @@ struct server {
     size_t page_length;
 };
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
     struct server *s = data;
     if (id == OPT_KEEP)
@@ -43,7 +43,7 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         cli_set(c, SET_SERVE_HOST, value, "--host");
     else
         cli_set(c, SET_LISTEN, value, "--listen");
-    return -1;
+    return GO_ON;
 }
 
 /* ---- answers; on the server's thread ------------------------------------------------------- */
@@ -183,28 +183,28 @@ static const struct http_route routes[] = {
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-static int make_page(struct server *s, const struct cli *c)
+static struct step make_page(struct server *s, const struct cli *c)
 {
     struct json_buffer t = {0};
     for (const char *const *at = serve_page_head; *at != NULL; at++)
         json_buffer_add(&t, *at);
     s->page = t.at;
     s->page_length = t.length;
-    return t.failed ? print_error(c, "out of memory") : 0;
+    return t.failed ? print_error(c, "out of memory") : GO_ON;
 }
 
-static int open_history(struct server *s, const struct cli *c)
+static struct step open_history(struct server *s, const struct cli *c)
 {
     const char *path = c->setting[SET_HISTORY].value;
     if (path == NULL && s->keep_ms > 0)
         return usage(c, "--keep needs --history FILE");
     if (path == NULL)
-        return 0;
+        return GO_ON;
     s->model.keep_ms = s->keep_ms > 0 ? s->keep_ms : HISTORY_KEEP_MS;
     signals_let_end(&s->signals, true); /* whatever the file makes SQLite do */
-    int code = recorder_open(c, path, s->model.keep_ms, &s->model.recorder);
+    struct step step = recorder_open(c, path, s->model.keep_ms, &s->model.recorder);
     signals_let_end(&s->signals, false);
-    return code != 0 ? code : recorder_reader(s->model.recorder, &s->model.reader);
+    return step.ends ? step : recorder_reader(s->model.recorder, &s->model.reader);
 }
 
 static void say_where(const struct cli *c, const struct http *h)
@@ -234,30 +234,39 @@ static _Noreturn void serve_until_signal(struct server *s)
     }
 }
 
-static int listen_as_set(struct server *s, const struct cli *c)
+static struct step listen_as_set(struct server *s, const struct cli *c)
 {
     const struct setting *set = &c->setting[SET_LISTEN];
     return http_listen(c, set->value != NULL ? set->where : "--listen", set->by_flag,
                        set->value != NULL ? set->value : SERVE_ADDRESS, &s->model.http);
 }
 
-static int start(struct server *s, struct cli *c)
+static struct step start(struct server *s, struct cli *c)
 {
     struct http_options o = {.routes = routes,
                              .data = s,
                              .connections = CONNECTIONS,
                              .streams = STREAMS,
                              .hosts = c->setting[SET_SERVE_HOST].value};
-    int code;
     if (!signals_take(&s->signals))
         return print_error(c, "cannot take signals");
-    if ((code = model_init(&s->model, c)) != 0 || (code = make_page(s, c)) != 0 ||
-        (code = open_history(s, c)) != 0 || (code = cli_open_existing(c)) != 0 ||
-        (code = listen_as_set(s, c)) != 0)
-        return code;
+    struct step step = model_init(&s->model, c);
+    if (!step.ends)
+        step = make_page(s, c);
+    if (!step.ends)
+        step = open_history(s, c);
+    if (!step.ends)
+        step = cli_open_existing(c);
+    if (!step.ends)
+        step = listen_as_set(s, c);
+    if (step.ends)
+        return step;
     cli_forget_url(c);
-    if ((code = model_begin(&s->model)) != 0 || (code = http_start(s->model.http, &o)) != 0)
-        return code;
+    step = model_begin(&s->model);
+    if (!step.ends)
+        step = http_start(s->model.http, &o);
+    if (step.ends)
+        return step;
     say_where(c, s->model.http);
     return flush_stdout(c);
 }
@@ -265,13 +274,13 @@ static int start(struct server *s, struct cli *c)
 int serve_run(struct cli *c)
 {
     static struct server s;
-    int code = cli_take(c, take_option, cli_take_url, &s);
-    if (code < 0)
-        code = cli_configure(c);
-    if (code >= 0)
-        return code;
-    if ((code = start(&s, c)) != 0)
-        return code;
+    struct step step = cli_take(c, take_option, cli_take_url, &s);
+    if (!step.ends)
+        step = cli_configure(c);
+    if (!step.ends)
+        step = start(&s, c);
+    if (step.ends)
+        return step.code;
     notify_service_manager("READY=1");
     serve_until_signal(&s);
 }

@@ -25,18 +25,18 @@ struct show {
     size_t count;
 };
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
     struct show *s = data;
     int64_t ms = 0;
     if (id == OPT_FROM) {
         cli_set(c, SET_HISTORY, value, "--from");
-        return -1;
+        return GO_ON;
     }
-    int code = cli_take_duration(c, "--since", value, &ms);
-    if (code < 0)
+    struct step step = cli_take_duration(c, "--since", value, &ms);
+    if (!step.ends)
         s->query.since_ms = simba_wall_ms(simba_now()) - ms;
-    return code;
+    return step;
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */
@@ -174,7 +174,7 @@ static void print_gap(void *data, const struct history_gap *g)
 /* ---- all of it ----------------------------------------------------------------------------- */
 
 /* Twice: the columns are as wide as what is in them. What comes in between is in the second. */
-static int show_all(struct show *s)
+static struct step show_all(struct show *s)
 {
     int rc;
     s->with_store = history_count_stores(s->history) > 1;
@@ -198,35 +198,36 @@ static int show_all(struct show *s)
     if (s->count == 0)
         print_note(s->c, "no tenure%s in %s%s", s->query.name_count > 0 ? " of that name" : "",
                    s->c->setting[SET_HISTORY].value, s->query.since_ms != 0 ? " since then" : "");
-    return 0;
+    return GO_ON;
 }
 
 int history_run(struct cli *c)
 {
     static struct show s;
     s.c = c;
-    int code = cli_take(c, take_option, cli_take_operand, &s);
-    if (code < 0)
-        code = cli_configure(c);
-    if (code >= 0)
-        return code;
+    struct step step = cli_take(c, take_option, cli_take_operand, &s);
+    if (!step.ends)
+        step = cli_configure(c);
+    if (step.ends)
+        return step.code;
     const char *path = c->setting[SET_HISTORY].value;
     if (path == NULL)
         return usage(c,
                      "no history file is named: record one with simba watch --record FILE or simba "
-                     "serve --history FILE, and read it with simba history --from FILE");
+                     "serve --history FILE, and read it with simba history --from FILE")
+            .code;
     if (c->setting[SET_URL].by_flag) { /* only of that store: its name, without asking it */
-        if ((code = cli_open(c)) != 0)
-            return code;
+        if ((step = cli_open(c)).ends)
+            return step.code;
         simba_close(c->client, 1000);
         s.query.store = c->store;
     }
     s.query.names = c->operands;
     s.query.name_count = c->operand_count;
     s.now_ms = simba_wall_ms(simba_now());
-    if ((code = history_open_to_read(c, path, &s.history)) != 0)
-        return code;
-    code = show_all(&s);
+    if ((step = history_open_to_read(c, path, &s.history)).ends)
+        return step.code;
+    step = show_all(&s);
     history_close(s.history);
-    return code;
+    return step.code;
 }

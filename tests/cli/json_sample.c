@@ -31,5 +31,5 @@ int main(int argc, char **argv)
         left = limit - 1;
     for (int i = 0; i < 3; i++)
         print_json("{s:s, s:s, s:i}", "text", "a", "wrong", "b\xff", "number", i);
-    return flush_stdout(&c);
+    return flush_stdout(&c).code;
 }

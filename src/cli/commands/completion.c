@@ -339,11 +339,11 @@ static void put_fish(void)
 
 static int run(struct cli *c)
 {
-    int code = cli_take(c, NULL, cli_take_operand, NULL);
-    if (code >= 0)
-        return code;
+    struct step step = cli_take(c, NULL, cli_take_operand, NULL);
+    if (step.ends)
+        return step.code;
     if (c->operand_count == 0)
-        return usage(c, "missing SHELL: bash, zsh or fish");
+        return usage(c, "missing SHELL: bash, zsh or fish").code;
     const char *shell = c->operands[0];
     if (strcmp(shell, "bash") == 0)
         put_bash();
@@ -352,7 +352,7 @@ static int run(struct cli *c)
     else if (strcmp(shell, "fish") == 0)
         put_fish();
     else
-        return usage(c, "unknown shell '%.40s': bash, zsh or fish", shell);
+        return usage(c, "unknown shell '%.40s': bash, zsh or fish", shell).code;
     return 0;
 }
 

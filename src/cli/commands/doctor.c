@@ -222,8 +222,8 @@ static void use(struct doctor *d, const char *mutex)
 {
     struct tenure first = {.code = 0}, second = {.code = 0};
     simba_client *other = d->c->client;
-    int code = cli_open(d->c); /* a second client, as another process would be */
-    int created = code;
+    struct step step = cli_open(d->c); /* a second client, as another process would be */
+    int created = step.ends ? SIMBA_ESTORE : 0;
     if (created == 0)
         created = simba_locker_create(other, mutex, NULL, &first.locker);
     if (created == 0)
@@ -234,7 +234,7 @@ static void use(struct doctor *d, const char *mutex)
         tell_of_hand_over(d);
     simba_locker_destroy(first.locker);
     simba_locker_destroy(second.locker);
-    if (code == 0)
+    if (!step.ends)
         simba_close(d->c->client, TIMEOUT_MS);
     d->c->client = other;
 }
@@ -376,13 +376,13 @@ static int run(struct cli *c)
 {
     struct doctor d = {.c = c, .handover_ms = -1};
     char mutex[SIMBA_MUTEX_MAX + 1];
-    int code = cli_take(c, NULL, cli_take_url, NULL);
-    if (code < 0)
-        code = cli_configure(c);
-    if (code >= 0)
-        return code;
-    if ((code = cli_open(c)) != 0)
-        return code;
+    struct step step = cli_take(c, NULL, cli_take_url, NULL);
+    if (!step.ends)
+        step = cli_configure(c);
+    if (!step.ends)
+        step = cli_open(c);
+    if (step.ends)
+        return step.code;
     /* The same each time, since stores remember the last token of a name for ever; and one that
      * does not grow in number with containers, as names of hosts do. */
     snprintf(mutex, sizeof mutex, "simba.doctor.%lu", (unsigned long)geteuid());

@@ -41,34 +41,35 @@ static const char help[] =
 
 struct elect {
     struct plan plan;
+    struct running running;
     struct candidate candidate;
     char *acquired[4], *released[4]; /* sh -c HOOK */
     struct simba_owner tenure;       /* of the last on_acquired */
     const char *advertise;           /* NULL: nothing */
 };
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
     struct elect *e = data;
     (void)c;
     switch (id) {
     case OPT_ACQUIRED:
         e->plan.argv = plan_shell_argv(e->acquired, value);
-        return -1;
+        return GO_ON;
     case OPT_RELEASED:
         e->plan.on_released = plan_shell_argv(e->released, value);
-        return -1;
+        return GO_ON;
     case OPT_ADVERTISE:
         if (strlen(value) > SIMBA_NOTE_MAX)
             return usage(c, "--advertise is longer than %d bytes", SIMBA_NOTE_MAX);
         e->advertise = value;
-        return -1;
+        return GO_ON;
     default:
         return plan_take(&e->plan, id, value);
     }
 }
 
-static int take_name(struct cli *c, void *data, int id, char *value)
+static struct step take_name(struct cli *c, void *data, int id, char *value)
 {
     struct elect *e = data;
     (void)id;
@@ -76,7 +77,7 @@ static int take_name(struct cli *c, void *data, int id, char *value)
         return usage(c, "unexpected argument '%.60s': what to run is given by --on-acquired",
                      value);
     e->plan.mutex = value;
-    return -1;
+    return GO_ON;
 }
 
 /* ---- on the library's threads -------------------------------------------------------------- */
@@ -142,41 +143,42 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-static int create(void *data)
+static struct step create(void *data)
 {
     struct elect *e = data;
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
-    int code = plan_handle(&e->plan, &o);
-    if (code != 0)
-        return code;
+    struct step step = plan_handle(&e->plan, &o);
+    if (step.ends)
+        return step;
     o.on_acquired = on_acquired;
     o.on_released = on_released;
     o.note = e->advertise;
     o.data = e;
     int rc = simba_contender_create(e->plan.c->client, e->plan.mutex, &o, &e->candidate.contender);
-    return rc == 0 ? 0 : plan_refused(&e->plan, rc);
+    return rc == 0 ? GO_ON : plan_refused(&e->plan, rc);
 }
 
 static int run(struct cli *c)
 {
     static struct elect e = {.plan = {.signal = SIGTERM,
-                                      .signals = {.fd = -1},
+                                      .running = &e.running,
                                       .in_background = true,
                                       .to_stderr = true},
+                             .running = {.signals = {.fd = -1}},
                              .candidate = {.data = &e, .accepts = accepts}};
     e.plan.c = c;
-    int code = cli_take(c, take_option, take_name, &e);
-    if (code < 0 && e.plan.mutex == NULL)
-        return usage(c, "missing NAME, the mutex to contend for: simba elect NAME");
+    struct step step = cli_take(c, take_option, take_name, &e);
+    if (!step.ends && e.plan.mutex == NULL)
+        return usage(c, "missing NAME, the mutex to contend for: simba elect NAME").code;
     e.plan.checks_tenure = e.plan.check != NULL;
-    if (code < 0)
-        code = plan_progress(&e.plan, e.plan.argv != NULL);
-    if (code < 0)
-        code = cli_configure(c);
-    if (code < 0)
-        code = plan_kill_after(&e.plan);
-    if (code >= 0)
-        return code;
+    if (!step.ends)
+        step = plan_progress(&e.plan, e.plan.argv != NULL);
+    if (!step.ends)
+        step = cli_configure(c);
+    if (!step.ends)
+        step = plan_kill_after(&e.plan);
+    if (step.ends)
+        return step.code;
     candidate_run(&e.candidate, &e.plan, create);
 }
 

@@ -51,17 +51,17 @@ static int leader(const struct cli *c, const char *mutex)
 
 static int run(struct cli *c)
 {
-    int code = cli_take(c, NULL, cli_take_operand, NULL);
-    if (code < 0 && c->operand_count == 0)
-        return usage(c, "missing NAME, the mutex that is led: simba leader NAME");
-    if (code < 0)
-        code = cli_configure(c);
-    if (code >= 0)
-        return code;
-    if ((code = cli_open_existing(c)) != 0)
-        return code;
+    struct step step = cli_take(c, NULL, cli_take_operand, NULL);
+    if (!step.ends && c->operand_count == 0)
+        return usage(c, "missing NAME, the mutex that is led: simba leader NAME").code;
+    if (!step.ends)
+        step = cli_configure(c);
+    if (!step.ends)
+        step = cli_open_existing(c);
+    if (step.ends)
+        return step.code;
     c->mutex = c->operands[0];
-    code = leader(c, c->mutex);
+    int code = leader(c, c->mutex);
     cli_close(c, code);
     return code;
 }

@@ -56,15 +56,15 @@ struct lock {
     int64_t at_least_ms; /* the mutex is kept, from the acquisition on */
 };
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
     struct lock *l = data;
     switch (id) {
     case OPT_NO_WAIT:
         l->locked.plan.wait_ms = 0;
-        return -1;
+        return GO_ON;
     case OPT_EXCLUSIVE:
-        return -1;
+        return GO_ON;
     case OPT_AT_LEAST:
         return cli_take_duration(c, "--at-least", value, &l->at_least_ms);
     case OPT_SHARED:
@@ -74,7 +74,7 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     }
 }
 
-static int take_operand(struct cli *c, void *data, int id, char *value)
+static struct step take_operand(struct cli *c, void *data, int id, char *value)
 {
     struct lock *l = data;
     (void)c;
@@ -98,14 +98,14 @@ static void keep(struct lock *l)
         print_note(p->c, "mutex '%s' on %s: CMD has ended; kept for another %s (--at-least)",
                    p->mutex, p->c->store, show_duration((end - now_ns()) / NS_PER_MS, more));
     while ((left = (end - now_ns()) / NS_PER_MS) > 0 && simba_locker_is_held(x->locker)) {
-        struct pollfd fds[] = {{p->signals.fd, POLLIN, 0}, {x->keeper.wake, POLLIN, 0}};
+        struct pollfd fds[] = {{p->running->signals.fd, POLLIN, 0}, {x->keeper.wake, POLLIN, 0}};
         uint64_t times;
         if (poll(fds, 2, left < INT_MAX ? (int)left + 1 : INT_MAX) <= 0)
             continue;
         if (fds[1].revents != 0)
             (void)!read(x->keeper.wake, &times, sizeof times);
         process_tree_reap(&x->keeper.guard);
-        while (read(p->signals.fd, &info, sizeof info) == sizeof info) {
+        while (read(p->running->signals.fd, &info, sizeof info) == sizeof info) {
             if (signal_ends((int)info.ssi_signo))
                 return;
         }
@@ -145,14 +145,14 @@ static int hold(struct locked *x)
     print_token(p, x->locker);
     relay_notify_ready();
     for (;;) {
-        struct pollfd fds[] = {{p->signals.fd, POLLIN, 0}, {x->keeper.wake, POLLIN, 0}};
+        struct pollfd fds[] = {{p->running->signals.fd, POLLIN, 0}, {x->keeper.wake, POLLIN, 0}};
         if (poll(fds, 2, -1) <= 0)
             continue;
         if (fds[1].revents != 0) {
             locked_report_loss(x, "");
             return EXIT_LOST;
         }
-        while (read(p->signals.fd, &info, sizeof info) == sizeof info) {
+        while (read(p->running->signals.fd, &info, sizeof info) == sizeof info) {
             if (!signal_ends((int)info.ssi_signo))
                 continue;
             return locked_release(x, 0);
@@ -165,16 +165,18 @@ static int hold(struct locked *x)
 static int lock(struct lock *l)
 {
     struct locked *x = &l->locked;
-    int signal = 0, code = locked_open(x);
-    if (code == 0)
-        code = acquire(&x->plan, x->locker, &signal);
-    if (code == ACQUIRED) {
+    struct acquisition a = {.result = NOT_ACQUIRED};
+    struct step step = locked_open(x);
+    if (!step.ends)
+        a = acquire(&x->plan, x->locker, x->plan.wait_ms);
+    int code = step.ends ? step.code : a.code;
+    if (a.result == ACQUIRED) {
         locked_say_acquired(x);
         code = x->plan.argv != NULL ? run_cmd(l) : hold(x);
     }
     locked_end(x);
-    if (signal != 0)
-        die_of(signal);
+    if (a.signal != 0)
+        die_of(a.signal);
     return code;
 }
 
@@ -182,16 +184,16 @@ static int run(struct cli *c)
 {
     static struct lock l;
     locked_init(&l.locked, c);
-    int code = cli_take(c, take_option, take_operand, &l);
-    if (code < 0 && l.locked.plan.mutex == NULL)
-        return usage(c, "missing NAME, the mutex to lock: simba lock NAME [CMD…]");
-    if (code < 0 && l.at_least_ms != 0 && !locked_has_cmd(&l.locked))
-        return usage(c, "--at-least needs a CMD");
-    if (code < 0)
-        code = locked_configure(&l.locked);
-    if (code >= 0)
-        return code;
-    code = lock(&l);
+    struct step step = cli_take(c, take_option, take_operand, &l);
+    if (!step.ends && l.locked.plan.mutex == NULL)
+        return usage(c, "missing NAME, the mutex to lock: simba lock NAME [CMD…]").code;
+    if (!step.ends && l.at_least_ms != 0 && !locked_has_cmd(&l.locked))
+        return usage(c, "--at-least needs a CMD").code;
+    if (!step.ends)
+        step = locked_configure(&l.locked);
+    if (step.ends)
+        return step.code;
+    int code = lock(&l);
     /* The lock is released; taking the client apart in order would only cost time. */
     fflush(stdout);
     _exit(code);

@@ -74,7 +74,7 @@ struct once {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
     struct once *x = data;
     switch (id) {
@@ -84,16 +84,16 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         return cli_take_duration(c, "--early", value, &x->early_ms);
     case OPT_AT_MOST_ONCE:
         x->at_most_once = true;
-        return -1;
+        return GO_ON;
     case OPT_STATUS:
         x->shows_status = true;
-        return -1;
+        return GO_ON;
     default:
         return locked_take(&x->locked, id, value);
     }
 }
 
-static int take_operand(struct cli *c, void *data, int id, char *value)
+static struct step take_operand(struct cli *c, void *data, int id, char *value)
 {
     struct once *x = data;
     (void)c;
@@ -101,7 +101,7 @@ static int take_operand(struct cli *c, void *data, int id, char *value)
     return plan_take_operand(&x->locked.plan, value);
 }
 
-static int check_options(struct once *x)
+static struct step check_options(struct once *x)
 {
     const struct cli *c = x->locked.plan.c;
     if (x->locked.plan.mutex == NULL)
@@ -118,16 +118,10 @@ static int check_options(struct once *x)
         x->early_ms = x->per_ms / EARLY_PARTS;
     if (x->early_ms >= x->per_ms)
         return usage(c, "--early must be shorter than --per: no run would ever count");
-    return -1;
+    return GO_ON;
 }
 
 /* ---- reading and writing the note ----------------------------------------------------------- */
-
-/* Then the store is asked again for a while: it may be busy, or be restarted. */
-static bool is_passing(int rc)
-{
-    return rc == SIMBA_ESTORE || rc == SIMBA_ETIMEOUT;
-}
 
 /* 0, or the error of the last attempt. */
 static int read_record(const struct once *x, int64_t timeout_ms, struct simba_note *note,
@@ -136,7 +130,7 @@ static int read_record(const struct once *x, int64_t timeout_ms, struct simba_no
     const struct plan *p = &x->locked.plan;
     int64_t until = simba_now() + timeout_ms, left = timeout_ms;
     int rc;
-    while (is_passing(rc = simba_read_note(p->c->client, p->mutex, left, note, owner)) &&
+    while (cli_error_is_passing(rc = simba_read_note(p->c->client, p->mutex, left, note, owner)) &&
            (left = until - simba_now()) > ASK_AGAIN_MS) {
         poll(NULL, 0, ASK_AGAIN_MS);
         left -= ASK_AGAIN_MS;
@@ -153,7 +147,7 @@ static int publish(const struct once *x, const struct record *r)
     int rc = SIMBA_ELOST;
     while (left > 0 && simba_locker_is_held(x->locked.locker)) {
         rc = simba_locker_publish(x->locked.locker, text, left);
-        if (!is_passing(rc))
+        if (!cli_error_is_passing(rc))
             break;
         poll(NULL, 0, ASK_AGAIN_MS);
         left = until - simba_now();
@@ -221,9 +215,7 @@ static void print_running(const struct once *x, const struct simba_owner *o)
 
 /* ---- to run or not to run ------------------------------------------------------------------ */
 
-enum { GO_ON = -1 };
-
-static int refuse_note(const struct once *x, const struct simba_note *n)
+static struct step refuse_note(const struct once *x, const struct simba_note *n)
 {
     const struct plan *p = &x->locked.plan;
     return print_error(
@@ -245,8 +237,8 @@ static int64_t age_of_run(const struct record *r, const struct simba_note *n)
     return age_of(n) + r->ago_ms + r->took_ms;
 }
 
-/* GO_ON, if no run counts; else the exit code, after saying what was asked for. */
-static int judge(const struct once *x, const struct simba_note *n)
+/* Goes on if no run counts; else says what was asked for. */
+static struct step judge(const struct once *x, const struct simba_note *n)
 {
     struct record r = record_parse(n->text);
     if (r.kind == RECORD_FOREIGN)
@@ -258,11 +250,11 @@ static int judge(const struct once *x, const struct simba_note *n)
     if (left_ms <= 0)
         return GO_ON;
     print_run(x, &r, n->token, age_ms, left_ms);
-    return 0;
+    return end_with(0);
 }
 
 /* The last of several attempts has had little time: what counts is how long all of them took. */
-static int refuse_unread(const struct once *x, int rc, int64_t took_ms, const char *meaning)
+static struct step refuse_unread(const struct once *x, int rc, int64_t took_ms, const char *meaning)
 {
     const struct plan *p = &x->locked.plan;
     char took[24];
@@ -273,27 +265,28 @@ static int refuse_unread(const struct once *x, int rc, int64_t took_ms, const ch
 }
 
 /* Before we own it. Nothing is to be undone then: signals end us as they end anybody. A store that does
- * not answer is asked on by acquire(), which knows for how long. */
-static int read_first(struct once *x, struct simba_owner *owner)
+ * not answer is asked on by acquire(), which knows for how long. *left_ms: of --wait. */
+static struct step read_first(const struct once *x, struct simba_owner *owner, int64_t *left_ms)
 {
-    struct plan *p = &x->locked.plan;
+    const struct plan *p = &x->locked.plan;
     struct simba_note note = {.token = 0};
     int64_t began = simba_now(), wait_ms = p->wait_ms;
     int64_t timeout_ms = wait_ms > 0 && wait_ms < FIRST_READ_MS ? wait_ms : FIRST_READ_MS;
-    signals_let_end(&p->signals, true);
+    signals_let_end(&p->running->signals, true);
     int rc = read_record(x, timeout_ms, &note, owner);
-    signals_let_end(&p->signals, false);
+    signals_let_end(&p->running->signals, false);
     int64_t took_ms = simba_now() - began;
+    *left_ms = wait_ms;
     if (took_ms > ASK_AGAIN_MS) /* else it would only be odd to read: timed out after 4.9s */
-        p->wait_ms = wait_ms > took_ms ? wait_ms - took_ms : 0;
+        *left_ms = wait_ms > took_ms ? wait_ms - took_ms : 0;
     if (rc == 0)
         return judge(x, &note);
-    bool may_ask = p->wait_ms > 0 || p->may_be_held;
-    return may_ask && is_passing(rc) ? GO_ON : refuse_unread(x, rc, took_ms, "");
+    bool may_ask = *left_ms > 0 || p->may_be_held;
+    return may_ask && cli_error_is_passing(rc) ? GO_ON : refuse_unread(x, rc, took_ms, "");
 }
 
 /* As the owner. */
-static int read_again(struct once *x)
+static struct step read_again(struct once *x)
 {
     struct simba_note note = {.token = 0};
     int64_t began = simba_now();
@@ -310,16 +303,16 @@ static int read_again(struct once *x)
 static int take_back(const struct once *x)
 {
     const struct plan *p = &x->locked.plan;
-    struct pollfd signals = {p->signals.fd, POLLIN, 0};
+    struct pollfd signals = {p->running->signals.fd, POLLIN, 0};
     int64_t until = simba_now() + p->c->ttl_ms + p->c->transition_ms;
     int rc;
     do
         rc = publish(x, &(struct record){.kind = RECORD_NONE});
-    while (is_passing(rc) && simba_now() < until && poll(&signals, 1, 0) == 0);
+    while (cli_error_is_passing(rc) && simba_now() < until && poll(&signals, 1, 0) == 0);
     return rc;
 }
 
-static int claim(struct once *x)
+static struct step claim(struct once *x)
 {
     const struct plan *p = &x->locked.plan;
     int rc = x->at_most_once ? publish(x, &(struct record){.kind = RECORD_BEGUN}) : 0;
@@ -327,7 +320,7 @@ static int claim(struct once *x)
         return GO_ON;
     char why[WHY_MAX], left[24];
     snprintf(why, sizeof why, "%s", cli_error_text());
-    if (!is_passing(rc) && rc != SIMBA_ELOST)
+    if (!cli_error_is_passing(rc) && rc != SIMBA_ELOST)
         return print_error(
             p->c,
             "%s; that CMD begins (--at-most-once) cannot be recorded, and CMD is not "
@@ -391,10 +384,11 @@ static int report_no_record(const struct once *x, int code)
 {
     const struct plan *p = &x->locked.plan;
     if (!x->at_most_once)
-        return print_error(
-            p->c,
-            "%s; CMD has succeeded, but that is not recorded: the next caller may run it again",
-            cli_error_text());
+        return print_error(p->c,
+                           "%s; CMD has succeeded, but that is not recorded: the next caller may "
+                           "run it again",
+                           cli_error_text())
+            .code;
     print_error(p->c, "%s; only that CMD has begun is recorded, and counts", cli_error_text());
     return code;
 }
@@ -531,50 +525,57 @@ static int show_status(struct once *x)
     struct cli *c = x->locked.plan.c;
     struct simba_note note = {.token = 0};
     struct simba_owner owner = {.token = 0};
-    int code = cli_open(c);
-    if (code != 0)
-        return code;
+    struct step step = cli_open(c);
+    if (step.ends)
+        return step.code;
     c->mutex = x->locked.plan.mutex;
     int64_t began = simba_now();
     int rc = read_record(x, ANSWER_MS, &note, &owner);
     struct record r = record_parse(note.text);
-    if (rc != 0)
-        code = refuse_unread(x, rc, simba_now() - began, "");
-    else if (r.kind == RECORD_FOREIGN)
-        code = refuse_note(x, &note);
-    else
+    if (rc != 0) {
+        step = refuse_unread(x, rc, simba_now() - began, "");
+    } else if (r.kind == RECORD_FOREIGN) {
+        step = refuse_note(x, &note);
+    } else {
         say_status(x, &r, &note, &owner);
-    if (rc == 0 && code == 0)
-        code = (int)state_of(x, &r, &note, &owner);
-    cli_close(c, code);
-    return code;
+        step = end_with((int)state_of(x, &r, &note, &owner));
+    }
+    cli_close(c, step.code);
+    return step.code;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
+static int run_as_owner(struct once *x)
+{
+    struct locked *l = &x->locked;
+    locked_say_acquired(l);
+    l->was_held = true;
+    struct step step = read_again(x);
+    if (!step.ends)
+        step = claim(x);
+    return step.ends ? locked_release(l, step.code) : run_cmd(x);
+}
+
 static int once(struct once *x)
 {
     struct locked *l = &x->locked;
+    struct acquisition a = {.result = NOT_ACQUIRED};
     struct simba_owner owner = {.token = 0};
-    int signal = 0, code = locked_open(l);
-    if (code == 0)
-        code = read_first(x, &owner);
-    if (code == GO_ON)
-        code = acquire(&l->plan, l->locker, &signal);
-    if (code == HELD) {
+    int64_t wait_ms = 0;
+    struct step step = locked_open(l);
+    if (!step.ends)
+        step = read_first(x, &owner, &wait_ms);
+    if (!step.ends)
+        a = acquire(&l->plan, l->locker, wait_ms);
+    int code = step.ends ? step.code : a.code;
+    if (a.result == HELD_BY_ANOTHER)
         print_running(x, &owner);
-        code = 0;
-    } else if (code == ACQUIRED) {
-        locked_say_acquired(l);
-        l->was_held = true;
-        code = read_again(x);
-        if (code == GO_ON)
-            code = claim(x);
-        code = code == GO_ON ? run_cmd(x) : locked_release(l, code);
-    }
+    else if (a.result == ACQUIRED)
+        code = run_as_owner(x);
     locked_end(l);
-    if (signal != 0)
-        die_of(signal);
+    if (a.signal != 0)
+        die_of(a.signal);
     return code;
 }
 
@@ -592,19 +593,19 @@ static int run(struct cli *c)
     static struct once x = {.per_ms = SIMBA_DEFAULT, .early_ms = SIMBA_DEFAULT};
     locked_init(&x.locked, c);
     x.locked.plan.wait_ms = 0;
-    int code = cli_take(c, take_option, take_operand, &x);
+    struct step step = cli_take(c, take_option, take_operand, &x);
     x.locked.plan.may_be_held = x.locked.plan.wait_ms == 0;
-    if (code < 0)
-        code = check_options(&x);
-    if (code < 0)
-        code = x.shows_status ? cli_configure(c) : locked_configure(&x.locked);
-    if (code < 0 && x.shows_status)
+    if (!step.ends)
+        step = check_options(&x);
+    if (!step.ends)
+        step = x.shows_status ? cli_configure(c) : locked_configure(&x.locked);
+    if (!step.ends && x.shows_status)
         return show_status(&x);
-    if (code == 0 && c->dry_run && !c->json)
+    if (step.ends && step.code == 0 && c->dry_run && !c->json)
         show_period(&x);
-    if (code >= 0)
-        return code;
-    code = once(&x);
+    if (step.ends)
+        return step.code;
+    int code = once(&x);
     /* What was owned is released; taking the client apart in order would only cost time. */
     fflush(stdout);
     _exit(code);

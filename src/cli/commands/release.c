@@ -43,35 +43,35 @@ struct request {
     int64_t wait_ms; /* SIMBA_FOREVER: until the lease has ended */
 };
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
     struct request *r = data;
     char *end;
     switch (id) {
     case OPT_FORCE:
         r->forced = true;
-        return -1;
+        return GO_ON;
     case OPT_YES:
         r->yes = true;
-        return -1;
+        return GO_ON;
     case OPT_NOTE:
         r->clears_note = true;
-        return -1;
+        return GO_ON;
     case OPT_WAIT:
         r->waits = true;
-        return value != NULL ? cli_take_duration(c, "--wait", value, &r->wait_ms) : -1;
+        return value != NULL ? cli_take_duration(c, "--wait", value, &r->wait_ms) : GO_ON;
     default:
         errno = 0;
         r->token = strtoull(value, &end, 10);
         if (errno != 0 || *end != '\0' || value[0] < '1' || value[0] > '9')
             return usage(c, "--token '%.40s' is not a token: a number, as simba status shows it",
                          value);
-        return -1;
+        return GO_ON;
     }
 }
 
 /* --wait 5s NAME: 5s was taken for the name. */
-static int take_name(struct cli *c, void *data, int id, char *value)
+static struct step take_name(struct cli *c, void *data, int id, char *value)
 {
     const struct request *r = data;
     int64_t ms;
@@ -294,7 +294,7 @@ static int publish_nothing(struct cli *c, const struct request *r, simba_locker 
         return EXIT_CONFLICT;
     }
     if (t.code < 0)
-        return print_error(c, "%s", t.why);
+        return print_error(c, "%s", t.why).code;
     int rc = simba_locker_publish(l, "", ANSWER_MS);
     if (rc < 0)
         return cli_fail(c, rc);
@@ -336,21 +336,21 @@ static int clear_note(struct cli *c, const struct request *r)
 static int run(struct cli *c)
 {
     struct request r = {.wait_ms = SIMBA_FOREVER};
-    int code = cli_take(c, take_option, take_name, &r);
-    if (code < 0 && c->operand_count == 0)
-        return usage(c, "missing NAME, the mutex to release: simba release NAME");
-    if (code < 0 && r.waits && r.forced)
-        return usage(c, "--wait and --force exclude each other: by force it is over at once");
-    if (code < 0 && r.clears_note && (r.forced || r.token != 0))
-        return usage(c, "--note excludes --force and --token: it ends the tenures in its way");
-    if (code < 0)
-        code = cli_configure(c);
-    if (code >= 0)
-        return code;
-    if ((code = cli_open(c)) != 0)
-        return code;
+    struct step step = cli_take(c, take_option, take_name, &r);
+    if (!step.ends && c->operand_count == 0)
+        return usage(c, "missing NAME, the mutex to release: simba release NAME").code;
+    if (!step.ends && r.waits && r.forced)
+        return usage(c, "--wait and --force exclude each other: by force it is over at once").code;
+    if (!step.ends && r.clears_note && (r.forced || r.token != 0))
+        return usage(c, "--note excludes --force and --token: it ends the tenures in its way").code;
+    if (!step.ends)
+        step = cli_configure(c);
+    if (!step.ends)
+        step = cli_open(c);
+    if (step.ends)
+        return step.code;
     r.mutex = c->mutex = c->operands[0];
-    code = r.clears_note ? clear_note(c, &r) : release(c, &r);
+    int code = r.clears_note ? clear_note(c, &r) : release(c, &r);
     cli_close(c, code);
     return code;
 }

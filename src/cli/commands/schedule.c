@@ -63,6 +63,7 @@ static const char help[] =
 
 struct schedule {
     struct plan plan;
+    struct running running;
     struct candidate candidate;
     struct simba_schedule when;
     int64_t at_least_ms;
@@ -72,7 +73,7 @@ struct schedule {
     long runs; /* the work's */
 };
 
-static int take_missed(struct cli *c, struct schedule *s, const char *value)
+static struct step take_missed(struct cli *c, struct schedule *s, const char *value)
 {
     static const char *const names[] = {
         [SIMBA_MISSED_SKIP] = "skip", [SIMBA_MISSED_ONCE] = "once", [SIMBA_MISSED_ALL] = "all"};
@@ -80,13 +81,13 @@ static int take_missed(struct cli *c, struct schedule *s, const char *value)
         if (strcmp(value, names[i]) == 0) {
             s->when.missed = (enum simba_missed)i;
             s->has_missed = true;
-            return -1;
+            return GO_ON;
         }
     }
     return usage(c, "--missed is skip, once or all, not '%.40s'", value);
 }
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
     struct schedule *s = data;
     switch (id) {
@@ -97,15 +98,15 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     case OPT_CRON:
         s->when.pace = SIMBA_CRON;
         s->when.cron = value;
-        return -1;
+        return GO_ON;
     case OPT_ZONE:
         s->when.zone = value;
-        return -1;
+        return GO_ON;
     case OPT_MISSED:
         return take_missed(c, s, value);
     case OPT_AT_LEAST_ONCE:
         s->when.flags |= SIMBA_AT_LEAST_ONCE;
-        return -1;
+        return GO_ON;
     case OPT_DELAY:
         s->has_delay = true;
         s->when.pace = SIMBA_FIXED_DELAY;
@@ -116,17 +117,17 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         return cli_take_duration(c, "--at-least", value, &s->at_least_ms);
     case OPT_ONCE:
         s->once = true;
-        return -1;
+        return GO_ON;
     case OPT_COMMAND:
         plan_shell_argv(s->shell, value);
-        return -1;
+        return GO_ON;
     default:
         return plan_take(&s->plan, id, value);
     }
 }
 
 /* Options may stand between NAME and CMD. */
-static int take_operand(struct cli *c, void *data, int id, char *value)
+static struct step take_operand(struct cli *c, void *data, int id, char *value)
 {
     struct schedule *s = data;
     (void)c;
@@ -135,7 +136,7 @@ static int take_operand(struct cli *c, void *data, int id, char *value)
 }
 
 /* Of --every, --cron, --delay and --once there is one. */
-static int check_pace(struct cli *c, struct schedule *s)
+static struct step check_pace(struct cli *c, struct schedule *s)
 {
     bool has_cron = s->when.cron != NULL;
     int64_t tick;
@@ -152,39 +153,39 @@ static int check_pace(struct cli *c, struct schedule *s)
         return usage(c, "--missed and --at-least-once are for --every and --cron");
     if (has_cron && simba_schedule_next(&s->when, 0, &tick, NULL) != 0)
         return usage(c, "%s", simba_error_text());
-    return -1;
+    return GO_ON;
 }
 
-static int check(struct cli *c, struct schedule *s)
+static struct step check(struct cli *c, struct schedule *s)
 {
     if (s->plan.mutex == NULL)
         return usage(c,
                      "missing NAME, the mutex to lead under: simba schedule NAME --every D CMD…");
-    int code = plan_choose_cmd(&s->plan, s->shell);
-    if (code >= 0)
-        return code;
+    struct step step = plan_choose_cmd(&s->plan, s->shell);
+    if (step.ends)
+        return step;
     if (s->plan.argv == NULL && !c->dry_run)
         return usage(c, "missing CMD, what to run: simba schedule NAME --every D CMD…");
-    code = check_pace(c, s);
-    if (code >= 0)
-        return code;
+    step = check_pace(c, s);
+    if (step.ends)
+        return step;
     if (s->when.period_ms == 0)
         return usage(c, "%s must be longer than 0", s->has_every ? "--every" : "--delay");
     if (s->when.period_ms < 0 && s->once)
         s->when.period_ms = SIMBA_PERIOD_MAX_MS;
-    return -1;
+    return GO_ON;
 }
 
 /* ---- --dry-run ----------------------------------------------------------------------------- */
 
-static int show_ticks(const struct cli *c, const struct schedule *s)
+static struct step show_ticks(const struct cli *c, const struct schedule *s)
 {
     char utc[TICK_SIZE], local[TICK_SIZE];
     const char *zone = s->when.zone != NULL ? s->when.zone : "UTC";
     int64_t tick = simba_wall_ms(simba_now());
     int32_t offset;
     if (s->when.cron == NULL)
-        return 0;
+        return GO_ON;
     if (!c->json)
         printf("\nnext runs of '%s', in %s and in UTC:\n", s->when.cron, zone);
     for (int i = 0; i < DRY_RUN_TICKS; i++) {
@@ -199,7 +200,7 @@ static int show_ticks(const struct cli *c, const struct schedule *s)
         else
             printf("  %s  %s\n", local, utc);
     }
-    return 0;
+    return GO_ON;
 }
 
 /* ---- on the library's threads -------------------------------------------------------------- */
@@ -293,13 +294,13 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-static int create(void *data)
+static struct step create(void *data)
 {
     struct schedule *s = data;
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
-    int code = plan_handle(&s->plan, &o);
-    if (code != 0)
-        return code;
+    struct step step = plan_handle(&s->plan, &o);
+    if (step.ends)
+        return step;
     /* For a scheduler it is from becoming the leader to the first run. */
     if (s->when.initial_delay_ms < 0)
         s->when.initial_delay_ms = o.initial_delay_ms;
@@ -311,30 +312,31 @@ static int create(void *data)
     int rc =
         simba_scheduler_create(s->plan.c->client, s->plan.mutex, &s->when, work, &o, &s->scheduler);
     s->candidate.contender = simba_scheduler_contender(s->scheduler);
-    return rc == 0 ? 0 : plan_refused(&s->plan, rc);
+    return rc == 0 ? GO_ON : plan_refused(&s->plan, rc);
 }
 
 static int run(struct cli *c)
 {
     static struct schedule s = {
-        .plan = {.signal = SIGTERM, .signals = {.fd = -1}, .in_background = true},
+        .plan = {.signal = SIGTERM, .running = &s.running, .in_background = true},
+        .running = {.signals = {.fd = -1}},
         .candidate = {.data = &s},
         .when = SIMBA_SCHEDULE_INIT,
         .at_least_ms = SIMBA_DEFAULT};
     s.plan.c = c;
-    int code = cli_take(c, take_option, take_operand, &s);
-    if (code < 0)
-        code = check(c, &s);
-    if (code < 0)
-        code = plan_progress(&s.plan, true);
-    if (code < 0)
-        code = cli_configure(c);
-    if (code == 0 && c->dry_run)
-        code = show_ticks(c, &s);
-    if (code < 0)
-        code = plan_kill_after(&s.plan);
-    if (code >= 0)
-        return code;
+    struct step step = cli_take(c, take_option, take_operand, &s);
+    if (!step.ends)
+        step = check(c, &s);
+    if (!step.ends)
+        step = plan_progress(&s.plan, true);
+    if (!step.ends)
+        step = cli_configure(c);
+    if (step.ends && step.code == 0 && c->dry_run)
+        step = end_with(show_ticks(c, &s).code);
+    if (!step.ends)
+        step = plan_kill_after(&s.plan);
+    if (step.ends)
+        return step.code;
     s.plan.to_stderr = c->json;
     c->says_errors = true;
     candidate_run(&s.candidate, &s.plan, create);

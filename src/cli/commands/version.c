@@ -7,9 +7,9 @@
 static int run(struct cli *c)
 {
     c->command = &version_command; /* for --version it was none, or another */
-    int code = cli_take(c, NULL, NULL, NULL);
-    if (code >= 0)
-        return code;
+    struct step step = cli_take(c, NULL, NULL, NULL);
+    if (step.ends)
+        return step.code;
     if (c->json)
         print_json("{s:s}", "version", simba_version());
     else

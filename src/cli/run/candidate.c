@@ -31,17 +31,16 @@ void candidate_end(struct candidate *c, int code)
 {
     struct keeper *k = &c->keeper;
     pthread_mutex_lock(&k->lock);
-    c->is_end = true;
-    c->code = code;
+    c->end = end_with(code);
     pthread_mutex_unlock(&k->lock);
     keeper_wake(k);
 }
 
 void candidate_flush(struct candidate *c)
 {
-    int code = flush_stdout(c->keeper.p->c);
-    if (code != 0)
-        candidate_end(c, code);
+    struct step flushed = flush_stdout(c->keeper.p->c);
+    if (flushed.ends)
+        candidate_end(c, flushed.code);
 }
 
 /* ---- what the keeper asks ------------------------------------------------------------------ */
@@ -95,10 +94,9 @@ static void on_stopped_itself(struct candidate *c, int64_t ttl_ms)
     const struct plan *p = c->keeper.p;
     char pause[24];
     if (p->fail_fast) {
-        print_error(p->c, "mutex '%s' on %s: contending has stopped; giving up (--fail-fast)",
-                    p->mutex, p->c->store);
-        c->is_end = true;
-        c->code = EXIT_TROUBLE;
+        c->end =
+            print_error(p->c, "mutex '%s' on %s: contending has stopped; giving up (--fail-fast)",
+                        p->mutex, p->c->store);
     } else if (!c->is_stop_said) {
         print_error(p->c, "mutex '%s' on %s: contending has stopped; trying again every %s",
                     p->mutex, p->c->store, show_duration(ttl_ms, pause));
@@ -112,13 +110,11 @@ static void check_schedule(struct candidate *c)
 {
     const struct plan *p = c->keeper.p;
     struct simba_metrics m = SIMBA_METRICS_INIT;
-    if (!p->fail_fast || c->is_end || simba_metrics_read(p->c->client, &m) != 0 ||
+    if (!p->fail_fast || c->end.ends || simba_metrics_read(p->c->client, &m) != 0 ||
         m.schedules_blocked == 0)
         return;
-    print_error(p->c, "mutex '%s' on %s: nothing runs; giving up (--fail-fast)", p->mutex,
-                p->c->store);
-    c->is_end = true;
-    c->code = EXIT_TROUBLE;
+    c->end = print_error(p->c, "mutex '%s' on %s: nothing runs; giving up (--fail-fast)", p->mutex,
+                         p->c->store);
 }
 
 /* It is stopped by us; or by itself, when a scheduler finds a note that is not of a schedule, may not write
@@ -168,26 +164,26 @@ static void tell_hindrance(struct candidate *c)
 
 /* A signal that ends us went to CMD, too. CMD may take its time, under the mutex, as under simba lock:
  * the lease is renewed until it has ended. */
-static int on_turn(void *data)
+static bool on_turn(void *data, int *pause_ms)
 {
     struct candidate *c = data;
     const struct keeper *k = &c->keeper;
     bool is_idle = simba_contender_status(c->contender) == SIMBA_INITIAL;
-    if (k->is_guard_dead && !c->is_end) {
-        c->is_end = true;
-        c->code = EXIT_TROUBLE;
-    }
+    if (k->is_guard_dead && !c->end.ends)
+        c->end = end_with(EXIT_TROUBLE);
     check_schedule(c);
-    if (!k->is_stopping && (c->is_end || (k->has_ending_signal && !runs_cmd(k))))
+    if (!k->is_stopping && (c->end.ends || (k->has_ending_signal && !runs_cmd(k))))
         stop(c);
     else if (k->is_stopping && is_idle)
-        return -1;
+        return false;
+    *pause_ms = STOPPING_MS;
     if (k->is_stopping)
-        return STOPPING_MS;
+        return true;
     step(c, is_idle);
     tell_hindrance(c);
     bool is_awaited = k->job.is_wanted && !k->job.is_over && !k->job.is_detached;
-    return is_awaited || c->again_at != 0 ? BUSY_MS : IDLE_MS;
+    *pause_ms = is_awaited || c->again_at != 0 ? BUSY_MS : IDLE_MS;
+    return true;
 }
 
 /* ---- the beginning and the end ------------------------------------------------------------- */
@@ -278,18 +274,17 @@ static int contend(struct candidate *c)
     listen_end(k->p);
     service_watchdog_end();
     simba_close(k->p->c->client, CLOSE_TIMEOUT_MS);
-    return c->code;
+    return c->end.code;
 }
 
-void candidate_run(struct candidate *c, struct plan *p, int (*create)(void *data))
+void candidate_run(struct candidate *c, const struct plan *p, struct step (*create)(void *data))
 {
-    int code = keeper_begin(&c->keeper, p);
-    if (code == 0)
-        code = create(c->data);
-    if (code == 0)
-        code = listen_begin(p, c->contender, NULL);
-    if (code == 0)
-        code = contend(c);
+    struct step step = keeper_begin(&c->keeper, p);
+    if (!step.ends)
+        step = create(c->data);
+    if (!step.ends)
+        step = listen_begin(p, c->contender, NULL);
+    int code = step.ends ? step.code : contend(c);
     listen_end(p);
     guard_end(c->keeper.guard);
     fflush(stdout);

@@ -79,7 +79,7 @@ static int64_t due_at(const struct guard *g)
         return g->on_released_until - plan_lease_margin(g->p->c) / 2;
     if (g->cmd == 0 && !g->on_released_due)
         return 0;
-    int64_t at = *g->p->deadline - g->p->kill_after, watch = watch_due_at(&g->watch);
+    int64_t at = *g->p->running->deadline - g->p->kill_after, watch = watch_due_at(&g->watch);
     return watch != 0 && watch < at ? watch : at;
 }
 
@@ -182,7 +182,7 @@ static void kill_tree(struct guard *g)
 static void end_tree(struct guard *g)
 {
     int64_t at = now_ns() + g->p->kill_after;
-    int64_t latest = g->job == JOB_ON_RELEASED ? g->on_released_until : *g->p->deadline;
+    int64_t latest = g->job == JOB_ON_RELEASED ? g->on_released_until : *g->p->running->deadline;
     g->kill_at = at < latest ? at : latest;
     g->is_ending = true;
     check_end(&g->watch.check);
@@ -306,14 +306,14 @@ static void run_on_released(struct guard *g)
         kill_tree(g); /* of checks */
         return;
     }
-    g->on_released_until = *g->p->deadline + margin - margin / 10;
+    g->on_released_until = *g->p->running->deadline + margin - margin / 10;
     if (g->on_released_until <= now) {
         char late[24];
         print_error(g->p->c,
                     "mutex '%s' on %s: the lease ended %s ago: another may own it while "
                     "--on-released runs",
                     g->p->mutex, g->tenure.store,
-                    show_duration((now - *g->p->deadline - margin) / NS_PER_MS, late));
+                    show_duration((now - *g->p->running->deadline - margin) / NS_PER_MS, late));
         g->on_released_until = now + g->p->kill_after + margin / 2;
     }
     run_job(g, JOB_ON_RELEASED);
@@ -418,7 +418,7 @@ static void on_timer(struct guard *g)
                     "mutex '%s' on %s: --on-released '%s' has not ended in time; sending %s to it",
                     g->p->mutex, g->tenure.store, g->p->on_released[2], signal_name(g->p->signal));
         end_tree(g);
-    } else if (now_ns() >= *g->p->deadline - g->p->kill_after) {
+    } else if (now_ns() >= *g->p->running->deadline - g->p->kill_after) {
         char why[OUTAGE_TEXT_MAX];
         report_loss(g, SIMBA_EXPIRED, outage_explain(g->p->c->outage, (int)g->keeper, why));
         end_for_lease(g, SIMBA_EXPIRED);
@@ -478,7 +478,7 @@ static _Noreturn void guard_main(const struct plan *p, int channel)
     sigaddset(&child, SIGCHLD);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_PDEATHSIG, SIGCONT); /* if somebody has stopped us, we go on when we are needed */
-    close(p->signals.fd);
+    close(p->running->signals.fd);
     cli_forget_url(p->c);
     prctl(PR_SET_NAME, "simba-guard"); /* who has this name knows no password */
     if (p->in_background)
@@ -492,7 +492,7 @@ static _Noreturn void guard_main(const struct plan *p, int channel)
     guard_run(&g);
 }
 
-pid_t guard_fork(struct plan *p, int *channel)
+pid_t guard_fork(const struct plan *p, int *channel)
 {
     int ends[2];
     struct shared {
@@ -501,8 +501,8 @@ pid_t guard_fork(struct plan *p, int *channel)
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         return -1;
-    p->deadline = &shared->deadline;
-    p->progress_until = &shared->progress_until;
+    p->running->deadline = &shared->deadline;
+    p->running->progress_until = &shared->progress_until;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return -1;
     pid_t pid = fork();

@@ -6,6 +6,6 @@
 
 struct plan;
 
-pid_t guard_fork(struct plan *p, int *channel); /* before any thread; -1: errno */
-void guard_end(pid_t guard);                    /* when there is nothing left to guard */
+pid_t guard_fork(const struct plan *p, int *channel); /* before any thread; -1: errno */
+void guard_end(pid_t guard);                          /* when there is nothing left to guard */
 #endif

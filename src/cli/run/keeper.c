@@ -31,7 +31,7 @@
 #define ON_RELEASED_GRACE_MS 1000   /* … or on_released */
 #define ROUNDING_NS (2 * NS_PER_MS) /* the library says in whole milliseconds what is left */
 
-int keeper_begin(struct keeper *k, struct plan *p)
+struct step keeper_begin(struct keeper *k, const struct plan *p)
 {
     k->p = p;
     k->channel = -1;
@@ -44,17 +44,18 @@ int keeper_begin(struct keeper *k, struct plan *p)
     service_watchdog_take();
     bool has_commands = p->argv != NULL || p->on_released != NULL || p->check != NULL;
     if (k->wake < 0 || p->c->outage == NULL || (has_commands && !relay_fork(p->c)) ||
-        !signals_take(&p->signals) || (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0))
+        !signals_take(&p->running->signals) ||
+        (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0))
         return print_error(p->c, "cannot start the processes that guard CMD: %s", strerror(errno));
     k->guard_was = k->guard;
-    getrlimit(RLIMIT_NOFILE, &p->files);
-    int code = listen_open(p);
-    if (code == 0)
-        code = cli_open(p->c);
-    if (code == 0)
+    getrlimit(RLIMIT_NOFILE, &p->running->files);
+    struct step step = listen_open(p);
+    if (!step.ends)
+        step = cli_open(p->c);
+    if (!step.ends)
         service_watchdog_begin(p->c->client);
     cli_forget_url(p->c);
-    return code;
+    return step;
 }
 
 void keeper_wake(struct keeper *k)
@@ -193,7 +194,7 @@ static bool move_deadline(struct keeper *k)
     int64_t now = now_ns(), left = k->remaining_ms(k->data, k->tenure);
     if (left <= 0 || now + left * NS_PER_MS <= k->hold_until + ROUNDING_NS)
         return false;
-    *k->p->deadline = k->hold_until = now + left * NS_PER_MS;
+    *k->p->running->deadline = k->hold_until = now + left * NS_PER_MS;
     k->right = k->right > left * NS_PER_MS ? k->right : left * NS_PER_MS;
     k->p->c->outage->renewed_at = k->hold_until - k->right;
     return true;
@@ -228,7 +229,7 @@ static void send_cmd(struct keeper *k)
     snprintf(m.id, sizeof m.id, "%s", k->id);
     snprintf(m.store, sizeof m.store, "%s", k->p->c->store);
     if (k->p->progress != 0)
-        *k->p->progress_until = now_ns() + k->p->progress;
+        *k->p->running->progress_until = now_ns() + k->p->progress;
     if (!send_start(k, &m, simba_liveness_fd(k->p->c->client)))
         return;
     k->on_released_due = true;
@@ -381,7 +382,7 @@ static int64_t guard_due_at(const struct keeper *k, int *grace_ms)
 static int64_t stall_due_at(const struct keeper *k)
 {
     const struct cli *c = k->p->c;
-    int64_t until = k->p->progress != 0 && k->tenure != 0 ? *k->p->progress_until : 0;
+    int64_t until = k->p->progress != 0 && k->tenure != 0 ? *k->p->running->progress_until : 0;
     int64_t lease = (c->ttl_ms + c->transition_ms) * NS_PER_MS;
     return until != 0 ? until + lease - plan_lease_margin(c) : 0;
 }
@@ -476,7 +477,7 @@ void keeper_stop(struct keeper *k)
 static void on_signals(struct keeper *k)
 {
     struct signalfd_siginfo info;
-    while (read(k->p->signals.fd, &info, sizeof info) == sizeof info) {
+    while (read(k->p->running->signals.fd, &info, sizeof info) == sizeof info) {
         int signal = (int)info.ssi_signo;
         if (signal == SIGCHLD) {
             process_tree_reap(&k->guard);
@@ -510,7 +511,7 @@ static int pause_ms(const struct keeper *k, int64_t most)
 static void wait_for_events(struct keeper *k, int ms)
 {
     struct pollfd fds[] = {
-        {k->p->signals.fd, POLLIN, 0}, {k->wake, POLLIN, 0}, {k->channel, POLLIN, 0}};
+        {k->p->running->signals.fd, POLLIN, 0}, {k->wake, POLLIN, 0}, {k->channel, POLLIN, 0}};
     uint64_t times;
     pthread_mutex_unlock(&k->lock);
     int n = poll(fds, 3, ms);
@@ -533,8 +534,8 @@ struct outcome keeper_run(struct keeper *k)
         send_job(k);
         check_loss(k);
         check_guard(k);
-        int most = k->on_turn(k->data);
-        if (most < 0)
+        int most = 0;
+        if (!k->on_turn(k->data, &most))
             break;
         wait_for_events(k, service_watchdog_turn(pause_ms(k, most)));
     }

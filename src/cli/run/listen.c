@@ -30,7 +30,7 @@
 #define NS_PER_S (1000 * NS_PER_MS)
 
 struct listen {
-    struct plan *p;
+    const struct plan *p;
     struct responder *responder;
     simba_contender *contender; /* one of these two … */
     simba_locker *locker;
@@ -340,24 +340,24 @@ static const struct responder_route routes[] = {
     {NULL, NULL},
 };
 
-int listen_open(struct plan *p)
+struct step listen_open(const struct plan *p)
 {
     const struct setting *s = &p->c->setting[SET_LISTEN];
     if (s->value == NULL)
-        return 0;
+        return GO_ON;
     struct listen *l = calloc(1, sizeof *l);
     if (l == NULL)
         return print_error(p->c, "cannot listen on '%.200s': out of memory", s->value);
     l->p = p;
-    int code = responder_open(p->c, s->where, s->by_flag, s->value, &l->responder);
-    if (code != 0)
+    struct step step = responder_open(p->c, s->where, s->by_flag, s->value, &l->responder);
+    if (step.ends)
         free(l);
     else
-        p->listen = l;
-    return code;
+        p->running->listen = l;
+    return step;
 }
 
-static int start_probe(struct listen *l)
+static struct step start_probe(struct listen *l)
 {
     pthread_condattr_t attributes;
     int64_t tick = l->p->c->ttl_ms / TICKS_PER_TTL;
@@ -370,7 +370,7 @@ static int start_probe(struct listen *l)
     int rc = pthread_create(&l->probe, NULL, probe, l);
     l->has_probe = rc == 0;
     if (rc == 0)
-        return 0;
+        return GO_ON;
     return print_error(l->p->c, "cannot watch the store for --listen: %s", strerror(rc));
 }
 
@@ -382,33 +382,33 @@ static void on_changed(void *data, const char *mutex, const struct simba_state *
     (void)state;
 }
 
-int listen_begin(struct plan *p, simba_contender *contender, simba_locker *locker)
+struct step listen_begin(const struct plan *p, simba_contender *contender, simba_locker *locker)
 {
-    struct listen *l = p->listen;
+    struct listen *l = p->running->listen;
     const struct setting *s = &p->c->setting[SET_LISTEN];
     struct simba_handle_options watch = SIMBA_HANDLE_OPTIONS_INIT;
     watch.on_changed = on_changed;
     if (l == NULL)
-        return 0;
+        return GO_ON;
     l->contender = contender;
     l->locker = locker;
     if (locker != NULL && simba_observer_create(p->c->client, p->mutex, &watch, &l->observer) != 0)
         return print_error(p->c, "%s", simba_error_text());
-    int code = start_probe(l);
-    if (code == 0)
-        code = responder_start(l->responder, routes, l, p->c->setting[SET_SERVE_HOST].value);
+    struct step step = start_probe(l);
+    if (!step.ends)
+        step = responder_start(l->responder, routes, l, p->c->setting[SET_SERVE_HOST].value);
     size_t length = strlen(s->value);
     bool is_chosen = length >= 2 && strcmp(s->value + length - 2, ":0") == 0;
-    if (code == 0 && (p->c->verbose > 0 || is_chosen))
+    if (!step.ends && (p->c->verbose > 0 || is_chosen))
         print_level(p->c, SIMBA_LOG_INFO, "mutex '%s': listening on %s%s", p->mutex,
                     responder_address(l->responder)->text,
                     address_others(responder_address(l->responder)));
-    return code;
+    return step;
 }
 
-void listen_end(struct plan *p)
+void listen_end(const struct plan *p)
 {
-    struct listen *l = p->listen;
+    struct listen *l = p->running->listen;
     if (l == NULL)
         return;
     responder_stop(l->responder);
@@ -419,6 +419,6 @@ void listen_end(struct plan *p)
         pthread_mutex_unlock(&l->lock);
         pthread_join(l->probe, NULL);
     }
-    p->listen = NULL;
+    p->running->listen = NULL;
     free(l);
 }

@@ -30,11 +30,12 @@ void locked_init(struct locked *x, struct cli *c)
     x->plan.wait_ms = SIMBA_FOREVER;
     x->plan.conflict_code = EXIT_CONFLICT;
     x->plan.signal = SIGTERM;
-    x->plan.signals.fd = -1;
+    x->plan.running = &x->running;
+    x->running.signals.fd = -1;
     mallopt(M_ARENA_MAX, 1); /* one for each of our few threads costs more than they ever wait */
 }
 
-int locked_take(struct locked *x, int id, char *value)
+struct step locked_take(struct locked *x, int id, char *value)
 {
     struct plan *p = &x->plan;
     char *end;
@@ -47,19 +48,19 @@ int locked_take(struct locked *x, int id, char *value)
         if (*value == '\0' || *end != '\0' || number < 0 || number > 255)
             return usage(p->c, "--conflict-exit-code '%.20s' is not a number from 0 to 255", value);
         p->conflict_code = (int)number;
-        return -1;
+        return GO_ON;
     case LOCKED_COMMAND:
         plan_shell_argv(x->shell, value);
-        return -1;
+        return GO_ON;
     case LOCKED_CLOSE:
         p->close_live = true;
-        return -1;
+        return GO_ON;
     case LOCKED_KILL_REST:
         p->rest = REST_KILL;
-        return -1;
+        return GO_ON;
     case LOCKED_LEAVE_REST:
         p->rest = REST_LEAVE;
-        return -1;
+        return GO_ON;
     default:
         return plan_take(p, id, value);
     }
@@ -70,14 +71,14 @@ bool locked_has_cmd(const struct locked *x)
     return x->plan.argv != NULL || x->shell[0] != NULL;
 }
 
-int locked_configure(struct locked *x)
+struct step locked_configure(struct locked *x)
 {
-    int code = plan_choose_cmd(&x->plan, x->shell);
-    if (code < 0)
-        code = plan_progress(&x->plan, x->plan.argv != NULL);
-    if (code < 0)
-        code = cli_configure(x->plan.c);
-    return code < 0 ? plan_kill_after(&x->plan) : code;
+    struct step step = plan_choose_cmd(&x->plan, x->shell);
+    if (!step.ends)
+        step = plan_progress(&x->plan, x->plan.argv != NULL);
+    if (!step.ends)
+        step = cli_configure(x->plan.c);
+    return step.ends ? step : plan_kill_after(&x->plan);
 }
 
 /* ---- the lock ------------------------------------------------------------------------------ */
@@ -90,29 +91,29 @@ static void on_lost(void *data, const char *mutex, const struct simba_state *sta
     keeper_wake(&x->keeper);
 }
 
-static int create_locker(struct locked *x)
+static struct step create_locker(struct locked *x)
 {
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
     const struct plan *p = &x->plan;
-    int code = plan_handle(p, &o);
-    if (code != 0)
-        return code;
+    struct step step = plan_handle(p, &o);
+    if (step.ends)
+        return step;
     o.on_lost = on_lost;
     o.data = x;
     int rc = simba_locker_create(p->c->client, p->mutex, &o, &x->locker);
-    return rc == 0 ? 0 : plan_refused(p, rc);
+    return rc == 0 ? GO_ON : plan_refused(p, rc);
 }
 
-int locked_open(struct locked *x)
+struct step locked_open(struct locked *x)
 {
-    struct plan *p = &x->plan;
+    const struct plan *p = &x->plan;
     const char *url = p->c->setting[SET_URL].value;
     bool is_file = url == NULL || strncmp(url, "sqlite:", 7) == 0;
     p->c->is_driven = is_file && p->c->setting[SET_LISTEN].value == NULL;
-    int code = keeper_begin(&x->keeper, p);
-    if (code == 0)
-        code = create_locker(x);
-    return code == 0 ? listen_begin(p, NULL, x->locker) : code;
+    struct step step = keeper_begin(&x->keeper, p);
+    if (!step.ends)
+        step = create_locker(x);
+    return step.ends ? step : listen_begin(p, NULL, x->locker);
 }
 
 void locked_say_acquired(const struct locked *x)
@@ -149,25 +150,25 @@ static void print_left_behind(const struct plan *p, int count)
 }
 
 /* A CMD that ends soon needs no thread for renewals. If there is none, the lock lasts one lease. */
-static int on_turn(void *data)
+static bool on_turn(void *data, int *pause_ms)
 {
     struct locked *x = data;
     struct keeper *k = &x->keeper;
     int64_t now = now_ns();
+    bool is_young = !x->is_polled && now - x->began < SHORT_MS * NS_PER_MS;
+    *pause_ms = is_young ? SHORT_MS : k->job.left_behind == 0 ? INT_MAX : LEFT_BEHIND_AFTER_MS;
     if (k->job.is_over || k->is_guard_dead)
-        return -1;
-    if (!x->is_polled && now - x->began < SHORT_MS * NS_PER_MS)
-        return SHORT_MS;
+        return false;
+    if (is_young)
+        return true;
     if (!x->is_polled)
         poll_thread_start(x->plan.c);
     x->is_polled = true;
-    if (k->job.left_behind == 0)
-        return INT_MAX;
-    if (now - k->job.left_since >= LEFT_BEHIND_AFTER_MS * NS_PER_MS) {
+    if (k->job.left_behind > 0 && now - k->job.left_since >= LEFT_BEHIND_AFTER_MS * NS_PER_MS) {
         print_left_behind(&x->plan, k->job.left_behind);
         k->job.left_behind = 0;
     }
-    return LEFT_BEHIND_AFTER_MS;
+    return true;
 }
 
 struct outcome locked_run(struct locked *x)

@@ -9,6 +9,7 @@
 
 struct locked {
     struct plan plan;
+    struct running running;
     struct keeper keeper;
     simba_locker *locker;
     char *shell[4];                   /* of -c; all NULL: it is not given */
@@ -41,15 +42,15 @@ enum {
 /* Before the options. */
 void locked_init(struct locked *x, struct cli *c);
 
-int locked_take(struct locked *x, int id, char *value); /* -1, or an exit code after saying why */
-bool locked_has_cmd(const struct locked *x);            /* after all options */
+struct step locked_take(struct locked *x, int id, char *value);
+bool locked_has_cmd(const struct locked *x); /* after all options */
 
-/* After the options: chooses CMD, reads the configuration. -1, or the exit code. */
-int locked_configure(struct locked *x);
+/* After the options: chooses CMD, reads the configuration. */
+struct step locked_configure(struct locked *x);
 
-/* Takes the signals, forks the guard, opens the store, makes the locker. 0, or an exit code after
- * saying why. In any case guard_end() comes at the end. */
-int locked_open(struct locked *x);
+/* Takes the signals, forks the guard, opens the store, makes the locker. In any case guard_end()
+ * comes at the end. */
+struct step locked_open(struct locked *x);
 
 void locked_say_acquired(const struct locked *x); /* with -v */
 

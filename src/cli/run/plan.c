@@ -9,28 +9,29 @@
 #include "cli/run/clock.h"
 #include "core/period.h"
 
-static int take_interval(const struct cli *c, const char *option, const char *value, int64_t *ns)
+static struct step take_interval(const struct cli *c, const char *option, const char *value,
+                                 int64_t *ns)
 {
     int64_t ms = 0;
-    int code = cli_take_duration(c, option, value, &ms);
-    if (code >= 0)
-        return code;
+    struct step step = cli_take_duration(c, option, value, &ms);
+    if (step.ends)
+        return step;
     if (ms < PROGRESS_MIN_MS || ms > PROGRESS_MAX_MS)
         return usage(c, "%s '%.40s' is not between %dms and 24h", option, value, PROGRESS_MIN_MS);
     *ns = ms * NS_PER_MS;
-    return -1;
+    return GO_ON;
 }
 
-int plan_take(struct plan *p, int id, char *value)
+struct step plan_take(struct plan *p, int id, char *value)
 {
     switch (id) {
     case PLAN_KILL_AFTER:
         p->kill_after_given = value;
-        return -1;
+        return GO_ON;
     case PLAN_SIGNAL:
         p->signal = signal_by_name(value);
         return p->signal > 0
-                   ? -1
+                   ? GO_ON
                    : usage(
                          p->c,
                          "--signal '%.40s' is not a signal: give a name such as TERM, or a number",
@@ -39,40 +40,41 @@ int plan_take(struct plan *p, int id, char *value)
         return take_interval(p->c, "--progress", value, &p->progress);
     case PLAN_CHECK:
         p->check = plan_shell_argv(p->check_argv, value);
-        return -1;
+        return GO_ON;
     case PLAN_CHECK_EVERY:
         return take_interval(p->c, "--check-every", value, &p->check_every);
     case PLAN_LISTEN:
         cli_set(p->c, SET_LISTEN, value, "--listen");
-        return -1;
+        return GO_ON;
     case PLAN_HOST:
         cli_set(p->c, SET_SERVE_HOST, value, "--host");
-        return -1;
+        return GO_ON;
     default:
         p->fail_fast = true;
-        return -1;
+        return GO_ON;
     }
 }
 
-int plan_take_operand(struct plan *p, char *value)
+struct step plan_take_operand(struct plan *p, char *value)
 {
-    const struct args *a = &p->c->args;
+    struct args *a = &p->c->args;
     if (p->mutex == NULL) {
         p->mutex = value;
-        return -1;
+        return GO_ON;
     }
     p->argv = &a->argv[a->at - 1];
-    return STOP_HERE;
+    a->is_stopped = true;
+    return GO_ON;
 }
 
-int plan_choose_cmd(struct plan *p, char *shell[4])
+struct step plan_choose_cmd(struct plan *p, char *shell[4])
 {
     if (shell[0] == NULL)
-        return -1;
+        return GO_ON;
     if (p->argv != NULL)
         return usage(p->c, "CMD is given twice: by -c, and by '%.60s'", p->argv[0]);
     p->argv = shell;
-    return -1;
+    return GO_ON;
 }
 
 char **plan_shell_argv(char *argv[4], char *text)
@@ -84,21 +86,21 @@ char **plan_shell_argv(char *argv[4], char *text)
     return argv;
 }
 
-int plan_kill_after(struct plan *p)
+struct step plan_kill_after(struct plan *p)
 {
     const struct cli *c = p->c;
     const char *option = p->kill_after_given;
     int64_t ttl = c->ttl_ms * NS_PER_MS, transition = c->transition_ms * NS_PER_MS, ms;
     p->kill_after = period_kill_after(ttl, transition);
     if (option == NULL)
-        return -1;
-    int code = cli_take_duration(c, "--kill-after", option, &ms);
-    if (code >= 0)
-        return code;
+        return GO_ON;
+    struct step step = cli_take_duration(c, "--kill-after", option, &ms);
+    if (step.ends)
+        return step;
     int64_t most = period_kill_after_max(ttl, transition);
     p->kill_after = ms * NS_PER_MS;
     if (p->kill_after <= most)
-        return -1;
+        return GO_ON;
     return usage(
         c,
         "--kill-after %s leaves no time to renew the lease: at most %lldms with ttl %lldms "
@@ -106,7 +108,7 @@ int plan_kill_after(struct plan *p)
         option, (long long)(most / NS_PER_MS), (long long)c->ttl_ms, (long long)c->transition_ms);
 }
 
-int plan_progress(struct plan *p, bool has_cmd)
+struct step plan_progress(struct plan *p, bool has_cmd)
 {
     if (p->check == NULL && p->check_every != 0)
         return usage(p->c, "--check-every needs --check CHECK, what to run so often");
@@ -118,35 +120,34 @@ int plan_progress(struct plan *p, bool has_cmd)
                            "shows another process namespace: mount it (unshare --mount-proc), or "
                            "use --check");
     if (p->check == NULL)
-        return -1;
+        return GO_ON;
     if (p->check_every == 0)
         p->check_every =
             p->progress != 0 ? p->progress / CHECKS_PER_PROGRESS : CHECK_EVERY_MS * NS_PER_MS;
     if (p->progress == 0)
         p->progress = CHECKS_PER_PROGRESS * p->check_every;
     if (p->check_every < p->progress)
-        return -1;
+        return GO_ON;
     return usage(p->c, "--check-every must be shorter than --progress, the limit of silence");
 }
 
-int plan_handle(const struct plan *p, struct simba_handle_options *o)
+struct step plan_handle(const struct plan *p, struct simba_handle_options *o)
 {
-    if (strncmp(p->c->store, "memory:", 7) == 0) {
-        print_error(p->c,
-                    "the store %s lives in one process and keeps nobody else out: use "
-                    "sqlite:PATH",
-                    p->c->store);
-        return EXIT_TROUBLE;
-    }
+    if (strncmp(p->c->store, "memory:", 7) == 0)
+        return print_error(p->c,
+                           "the store %s lives in one process and keeps nobody else out: use "
+                           "sqlite:PATH",
+                           p->c->store);
     o->id = p->c->setting[SET_ID].value;
     return config_duration(p->c, SET_INITIAL_DELAY, SIMBA_DEFAULT, &o->initial_delay_ms);
 }
 
-int plan_refused(const struct plan *p, int rc)
+struct step plan_refused(const struct plan *p, int rc)
 {
     const struct setting *id = &p->c->setting[SET_ID];
     print_error(p->c, "%s", simba_error_text());
-    return rc == SIMBA_EINVAL && (id->value == NULL || id->by_flag) ? EXIT_USAGE : EXIT_TROUBLE;
+    return end_with(rc == SIMBA_EINVAL && (id->value == NULL || id->by_flag) ? EXIT_USAGE
+                                                                             : EXIT_TROUBLE);
 }
 
 int64_t plan_lease_margin(const struct cli *c)

@@ -23,12 +23,28 @@
 #include <sys/resource.h>
 
 #include "cli/run/signals.h"
+#include "cli/step.h"
 
 struct cli;
 
 enum rest_policy { REST_HOLD, REST_KILL, REST_LEAVE };
 
-/* Known before anything is forked. */
+/* What belongs to the processes that carry out a plan; made by keeper_begin(). */
+struct running {
+    struct signals signals;
+    struct listen *listen; /* of --listen; NULL: nobody is answered … */
+    struct rlimit files;   /* … and the limit as it was before that: what CMD and hooks get */
+
+    /* The lease holds until then. In memory that keeper and guard share: the keeper writes, the
+     * guard reads, so a guard that was stopped knows the latest when it goes on. Set by
+     * guard_fork(). */
+    _Atomic int64_t *deadline;
+
+    /* The same in the other direction: CMD counts as hanging from then on; 0: nobody asks. */
+    _Atomic int64_t *progress_until;
+};
+
+/* Constant when the options are taken, before anything is forked. */
 struct plan {
     struct cli *c;
     const char *mutex;
@@ -50,17 +66,7 @@ struct plan {
     char *check_argv[4];          /* its words */
     int64_t check_every;          /* so often it is run */
     bool checks_tenure;           /* also while no CMD runs */
-    struct signals signals;
-    struct listen *listen; /* of --listen; NULL: nobody is answered … */
-    struct rlimit files;   /* … and the limit as it was before that: what CMD and hooks get */
-
-    /* The lease holds until then. In memory that keeper and guard share: the keeper writes, the
-     * guard reads, so a guard that was stopped knows the latest when it goes on. Set by
-     * guard_fork(). */
-    _Atomic int64_t *deadline;
-
-    /* The same in the other direction: CMD counts as hanging from then on; 0: nobody asks. */
-    _Atomic int64_t *progress_until;
+    struct running *running;
 };
 
 #define PROGRESS_MIN_MS 100
@@ -68,7 +74,7 @@ struct plan {
 #define CHECK_EVERY_MS 5000
 #define CHECKS_PER_PROGRESS 3
 
-/* Options, for their tables; plan_take() takes them. -1, or an exit code after saying why. */
+/* Options, for their tables; plan_take() takes them. */
 enum {
     PLAN_KILL_AFTER = 500,
     PLAN_SIGNAL,
@@ -101,25 +107,24 @@ enum {
         "fail-fast", 0, PLAN_FAIL_FAST, NULL,                         \
             "exit with 125 if the store does not answer at the start" \
     }
-int plan_take(struct plan *p, int id, char *value);
+struct step plan_take(struct plan *p, int id, char *value);
 
-/* A word: NAME is the first, CMD begins with the second. -1, or STOP_HERE. */
-int plan_take_operand(struct plan *p, char *value);
+/* A word: NAME is the first, CMD begins with the second. */
+struct step plan_take_operand(struct plan *p, char *value);
 
 char **plan_shell_argv(char *argv[4], char *text); /* sh -c text; argv */
-/* CMD from -c (shell[0]: NULL if there was none) or from words: -1, or an exit code after saying
- * why. */
-int plan_choose_cmd(struct plan *p, char *shell[4]);
+/* CMD from -c (shell[0]: NULL if there was none) or from words. */
+struct step plan_choose_cmd(struct plan *p, char *shell[4]);
 
-/* How long the tree is left from the signal to the kill. -1, or an exit code after saying why. */
-int plan_kill_after(struct plan *p);
+/* How long the tree is left from the signal to the kill. */
+struct step plan_kill_after(struct plan *p);
 
-/* How silence is told from progress; has_cmd: there is a CMD to report. As above. */
-int plan_progress(struct plan *p, bool has_cmd);
+/* How silence is told from progress; has_cmd: there is a CMD to report. */
+struct step plan_progress(struct plan *p, bool has_cmd);
 
-/* Fills in what the configuration says of a handle: 0, or an exit code after saying why. */
-int plan_handle(const struct plan *p, struct simba_handle_options *o);
-int plan_refused(const struct plan *p, int rc); /* says why there is no handle; the exit code */
+/* Fills in what the configuration says of a handle. */
+struct step plan_handle(const struct plan *p, struct simba_handle_options *o);
+struct step plan_refused(const struct plan *p, int rc); /* says why there is no handle */
 
 /* From the end of the right to act to where another may own the mutex: see core/period.h. */
 int64_t plan_lease_margin(const struct cli *c);

@@ -75,10 +75,10 @@ static void take(struct progress *x, const struct report *r, int64_t now)
         x->limit = r->limit;
     progress_report(x, now);
     if (r->extend > 0)
-        *x->p->progress_until = now + r->extend;
+        *x->p->running->progress_until = now + r->extend;
     if (r->has_failed) {
         x->has_failed = true;
-        *x->p->progress_until = now;
+        *x->p->running->progress_until = now;
     }
 }
 
@@ -165,24 +165,24 @@ void progress_begin(struct progress *x)
     if (x->limit == 0)
         return;
     x->since = now_ns();
-    *x->p->progress_until = x->since + x->limit;
+    *x->p->running->progress_until = x->since + x->limit;
 }
 
 void progress_end(struct progress *x)
 {
-    *x->p->progress_until = 0;
+    *x->p->running->progress_until = 0;
 }
 
 void progress_report(struct progress *x, int64_t at)
 {
     x->has_reported = true;
     x->since = at;
-    *x->p->progress_until = at + x->limit;
+    *x->p->running->progress_until = at + x->limit;
 }
 
 int64_t progress_due_at(const struct progress *x)
 {
-    return *x->p->progress_until;
+    return *x->p->running->progress_until;
 }
 
 const char *progress_explain(const struct progress *x, char out[PROGRESS_TEXT_MAX])

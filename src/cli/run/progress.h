@@ -1,6 +1,6 @@
 /* progress.h: is CMD getting on with its work? With --progress D somebody has to say so at least that
  * often: CMD itself, in the protocol of sd_notify(3), or a command that is run to see (check.h).
- * Of the guard; the keeper reads *plan->progress_until, for the case that the guard hangs. */
+ * Of the guard; the keeper reads running->progress_until, for the case that the guard hangs. */
 #ifndef CLI_RUN_PROGRESS_H
 #define CLI_RUN_PROGRESS_H
 

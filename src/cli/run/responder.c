@@ -347,17 +347,17 @@ static void *serve(void *arg)
 
 /* ---- the beginning and the end ------------------------------------------------------------- */
 
-int responder_open(const struct cli *c, const char *option, bool by_flag, const char *address,
-                   struct responder **out)
+struct step responder_open(const struct cli *c, const char *option, bool by_flag,
+                           const char *address, struct responder **out)
 {
     struct responder *r = calloc(1, sizeof *r);
     *out = NULL;
     if (r == NULL)
         return print_error(c, "cannot listen on '%.200s': out of memory", address);
-    int code = address_open(&r->address, c, option, by_flag, address);
-    if (code != 0) {
+    struct step step = address_open(&r->address, c, option, by_flag, address);
+    if (step.ends) {
         free(r);
-        return code;
+        return step;
     }
     r->c = c;
     r->wake = -1;
@@ -365,7 +365,7 @@ int responder_open(const struct cli *c, const char *option, bool by_flag, const 
     for (unsigned i = 0; i < HTTP_CONNECTIONS; i++)
         r->clients[i].fd = -1;
     *out = r;
-    return 0;
+    return GO_ON;
 }
 
 const struct address *responder_address(const struct responder *r)
@@ -384,8 +384,8 @@ static int start_thread(struct responder *r)
     return rc;
 }
 
-int responder_start(struct responder *r, const struct responder_route *routes, void *data,
-                    const char *hosts)
+struct step responder_start(struct responder *r, const struct responder_route *routes, void *data,
+                            const char *hosts)
 {
     r->routes = routes;
     r->data = data;
@@ -397,7 +397,7 @@ int responder_start(struct responder *r, const struct responder_route *routes, v
     r->is_running = rc == 0;
     if (rc != 0)
         return print_error(r->c, "cannot answer on %s: %s", r->address.text, strerror(rc));
-    return 0;
+    return GO_ON;
 }
 
 void responder_stop(struct responder *r)

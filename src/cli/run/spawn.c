@@ -154,7 +154,7 @@ static _Noreturn void exec_command(const struct child *c)
         fcntl(c->live, F_SETFD, 0); /* few descriptors are allowed here: then as it is */
     if (c->to_stderr)
         dup2(STDERR_FILENO, STDOUT_FILENO);
-    signals_give_back(&c->p->signals);
+    signals_give_back(&c->p->running->signals);
     execvpe(c->argv[0], c->argv, c->environment);
     int error = errno;
     (void)!write(c->result, &error, sizeof error);
@@ -232,9 +232,9 @@ void spawn_on_released(const struct plan *p, const struct tenure *t, int64_t unt
     if (p->to_stderr)
         posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &p->signals.mask);
+    posix_spawnattr_setsigmask(&attributes, &p->running->signals.mask);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-    setrlimit(RLIMIT_NOFILE, &p->files); /* it is the end: the keeper needs no more */
+    setrlimit(RLIMIT_NOFILE, &p->running->files); /* it is the end: the keeper needs no more */
     int rc = posix_spawn(&pid, argv[0], &files, &attributes, argv,
                          environment != NULL ? environment : environ);
     if (rc != 0)

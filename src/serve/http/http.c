@@ -204,23 +204,23 @@ static void ignore_log(void *data, const char *format, va_list args)
     (void)args;
 }
 
-int http_listen(const struct cli *c, const char *option, bool by_flag, const char *address,
-                struct http **out)
+struct step http_listen(const struct cli *c, const char *option, bool by_flag, const char *address,
+                        struct http **out)
 {
     struct http *h = calloc(1, sizeof *h);
     *out = NULL;
     if (h == NULL)
         return print_error(c, "cannot listen on '%.200s': out of memory", address);
     h->c = c;
-    int code = address_open(&h->address, c, option, by_flag, address);
-    if (code != 0) {
+    struct step step = address_open(&h->address, c, option, by_flag, address);
+    if (step.ends) {
         free(h);
-        return code;
+        return step;
     }
     h->epoll = h->wake = -1;
     pthread_mutex_init(&h->lock, NULL);
     *out = h;
-    return 0;
+    return GO_ON;
 }
 
 const struct address *http_address(const struct http *h)
@@ -256,7 +256,7 @@ static int start_thread(struct http *h)
     return rc;
 }
 
-int http_start(struct http *h, const struct http_options *o)
+struct step http_start(struct http *h, const struct http_options *o)
 {
     h->o = *o;
     if (h->o.connections == 0)
@@ -272,7 +272,7 @@ int http_start(struct http *h, const struct http_options *o)
     int rc = h->wake < 0 || !start_daemon(h) ? errno : start_thread(h);
     h->is_running = rc == 0 && h->daemon != NULL;
     if (h->is_running)
-        return 0;
+        return GO_ON;
     if (h->daemon != NULL)
         MHD_stop_daemon(h->daemon);
     return print_error(h->c, "cannot answer on %s: %s", h->address.text,
