@@ -16,10 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/commands/bench.h"
 #include "cli/frame.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/run/signals.h"
+#include "cli/shown.h"
 #include "lab/bench/bench_report.h"
 
 #define SETS 16
@@ -71,9 +73,7 @@ static void take_signals(void)
 
 static int64_t now_us(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+    return clock_now() / 1000;
 }
 
 /* A signal that ends the measurement ends it, too. */

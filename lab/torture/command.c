@@ -6,9 +6,12 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/schemes.h"
+#include "base/text.h"
 #include "cli/commands/torture.h"
+#include "cli/data.h"
 #include "cli/frame.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/run/signals.h"
 #include "lab/torture/judge.h"
 #include "lab/torture/network.h"
@@ -51,7 +54,7 @@ static struct step take_faults(const struct cli *c, const char *list, fault_set 
     if (faults_parse(list, out, unknown, sizeof unknown))
         return GO_ON;
     fault_choices(names);
-    const char *near = nearest(unknown, names, FAULT_CHOICES);
+    const char *near = text_nearest(unknown, names, FAULT_CHOICES);
     if (near != NULL)
         return usage(c, "--faults: unknown fault '%s'; did you mean %s?", unknown, near);
     return usage(c, "--faults: unknown fault '%s'", unknown);
@@ -223,7 +226,7 @@ static struct step configure(struct request *r)
     /* Not on the default store by mistake: names stay behind. */
     if (url == NULL)
         return usage(c, "missing URL, the store to torture: simba torture sqlite:/tmp/new.db");
-    if (strncmp(url, "memory:", 7) == 0)
+    if (scheme_kind(url) == STORE_MEMORY)
         return usage(c, "memory: is a store within one process: here processes contend");
     c->ttl_ms = TTL_MS;
     c->transition_ms = TRANSITION_MS;

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/schemes.h"
+
 #define LOCAL "127.0.0.1"
 
 struct span {
@@ -34,14 +36,6 @@ struct rewrite {
     bool keeps_names;       /* of the hosts: the address is an option of its own */
     bool path_is_db;
 };
-
-static const struct kind {
-    const char *scheme;
-    uint16_t port;
-} kinds[] = {
-    {"redis", 6379},    {"rediss", 6379},          {"redis+unix", 0},          {"mysql", 3306},
-    {"mariadb", 3306},  {"redis+sentinel", 26379}, {"rediss+sentinel", 26379}, {"postgresql", 5432},
-    {"postgres", 5432}, {"zookeeper", 2181}};
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
@@ -257,20 +251,19 @@ static void examine(const char *url, struct rewrite *r, struct endpoints *e)
     *r = (struct rewrite){.in = take_apart(url)};
     *e = (struct endpoints){.count = 0};
     r->path = r->in.path;
-    const struct kind *kind = NULL;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && kind == NULL; i++)
-        kind = is(r->in.scheme, kinds[i].scheme) ? &kinds[i] : NULL;
-    if (kind == NULL) {
+    const struct scheme *scheme = scheme_of(url);
+    enum store_kind kind = scheme_kind(url);
+    if (scheme == NULL || kind == STORE_SQLITE || kind == STORE_MEMORY) {
         refuse(e, "no network faults: %.*s: has no server that is known here",
                (int)r->in.scheme.length, r->in.scheme.at);
         return;
     }
-    find_hosts(&r->in, kind->port, e);
-    if (strncmp(kind->scheme, "redis", 5) == 0)
+    find_hosts(&r->in, scheme->port, e);
+    if (kind == STORE_REDIS)
         rewrite_redis(r, e);
-    else if (kind->port == 3306)
+    else if (kind == STORE_MYSQL)
         rewrite_mysql(r, e);
-    else if (kind->port == 5432)
+    else if (kind == STORE_POSTGRES)
         rewrite_postgres(r, e);
 }
 

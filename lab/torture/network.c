@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/output.h"
+#include "cli/messages.h"
 
 static enum net_fault net_fault_of(enum fault fault)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "cli/output.h"
+#include "cli/shown.h"
 #include "lab/torture/fault.h"
 #include "lab/torture/history.h"
 #include "lab/torture/page_html.h" /* generated: page_head, page_tail */

@@ -11,7 +11,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "cli/run/clock.h"
+#include "base/clock.h"
 
 #define CHUNK_BYTES 65536
 #define STREAM_BYTES_MAX ((size_t)1024 * 1024) /* more is left in the sender's socket */
@@ -168,7 +168,7 @@ static void take(struct pair *p, enum side side, const char *bytes, size_t lengt
         return;
     }
     if (p->now->fault == NET_DELAY)
-        c->due = now_ns() + p->now->amount * NS_PER_MS;
+        c->due = clock_now() + p->now->amount * NS_PER_MS;
     stream_append(&p->from[side], c);
 }
 

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/run/clock.h"
+#include "base/clock.h"
 #include "lab/torture/pair.h"
 
 #define BACKLOG 128
@@ -199,7 +199,7 @@ static void take_message(struct proxy *p)
     set_listening(p, r, m.fault != NET_REFUSE);
     for (struct pair *pair = r->pairs; pair != NULL; pair = pair->next)
         pair_condition_changed(pair, before);
-    advance(p, r, now_ns());
+    advance(p, r, clock_now());
     if (send(p->control.fd, &m, 1, MSG_NOSIGNAL) != 1)
         _exit(0);
 }
@@ -227,7 +227,7 @@ static _Noreturn void serve(struct proxy *p)
 {
     struct epoll_event events[EVENTS_MAX];
     for (;;) {
-        int64_t due = INT64_MAX, now = now_ns();
+        int64_t due = INT64_MAX, now = clock_now();
         for (size_t i = 0; i < p->routes; i++) {
             int64_t routes_due = advance(p, &p->route[i], now);
             due = routes_due < due ? routes_due : due;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/output.h"
+#include "cli/data.h"
 #include "lab/torture/judge.h"
 
 #define FINDINGS_SHOWN 20

@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/run/clock.h"
+#include "base/clock.h"
 #include "lab/torture/history.h"
 
 #define POLL_MS 5
@@ -190,7 +190,7 @@ static bool run(struct server *s, const char *command, const char *argument)
 {
     assert(s->child == 0);
     s->output = memfd_create("output", MFD_CLOEXEC);
-    s->child_since = now_ns();
+    s->child_since = clock_now();
     s->child = s->output >= 0 ? fork() : -1;
     if (s->child == 0)
         become_command(command, argument, s->output);
@@ -236,7 +236,7 @@ static bool command_has_ended(struct server *s)
     if (s->child == 0)
         return true;
     pid_t pid = waitpid(s->child, &status, WNOHANG);
-    if (pid == 0 && now_ns() - s->child_since > COMMAND_MAX) {
+    if (pid == 0 && clock_now() - s->child_since > COMMAND_MAX) {
         note_error(s, "'%s' does not end", current_command(s));
         kill(s->child, SIGKILL);
     }
@@ -269,7 +269,7 @@ bool server_begin(struct server *s, enum fault fault)
     if (s->state != SERVER_IDLE)
         return false;
     s->fault = fault;
-    s->since = now_ns();
+    s->since = clock_now();
     s->is_to_end = false;
     if (s->command[fault] != NULL)
         ok = run(s, s->command[fault], "begin");
@@ -317,7 +317,7 @@ bool server_poll(struct server *s, struct entry *out)
                           .detail = (uint8_t)s->fault,
                           .worker = FAULT_ON_ALL,
                           .before = s->since,
-                          .after = now_ns()};
+                          .after = clock_now()};
     return true;
 }
 

@@ -16,7 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/output.h"
+#include "cli/lease_policy.h"
+#include "cli/messages.h"
 #include "lab/torture/judge.h"
 #include "lab/torture/network.h"
 #include "lab/torture/run.h"
@@ -186,7 +187,7 @@ static void find_rules(const struct torture *t, const struct run_outcome *o, str
 {
     const struct period *p = &t->period;
     /* C7: the lease with the drift, the jitter of waiters, and one exchange. */
-    int64_t takeover = period_takeover(p, t->lease) + p->patience;
+    int64_t takeover = policy_takeover(p, t->lease) + p->patience;
     *r = (struct judge_rules){.workers = t->workers,
                               .mutexes = t->mutexes,
                               .begin = o->begin,

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "lab/torture/network.h"
 #include "lab/torture/plan.h"
 #include "lab/torture/resources.h"
@@ -34,9 +34,9 @@ void worker_add(struct worker *w, struct entry e)
 bool worker_says_yes(struct worker *w, unsigned mutex, uint64_t token,
                      bool (*owns)(void *, uint64_t), void *handle)
 {
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     bool is_yes = owns(handle, token);
-    int64_t after = now_ns();
+    int64_t after = clock_now();
     if (is_yes) {
         worker_add(w, (struct entry){.kind = ENTRY_YES,
                                      .mutex = (uint16_t)mutex,
@@ -55,7 +55,7 @@ void worker_began(struct worker *w, unsigned mutex)
 
 void worker_wants(struct worker *w, unsigned mutex, bool wants)
 {
-    int64_t now = now_ns();
+    int64_t now = clock_now();
     worker_add(w, (struct entry){.kind = ENTRY_WANT,
                                  .detail = wants,
                                  .mutex = (uint16_t)mutex,
@@ -76,7 +76,7 @@ void worker_add_callback(struct worker *w, unsigned mutex, int64_t handle, enum 
                                  .limit = handle,
                                  .code = state != NULL ? (int32_t)state->reason : 0,
                                  .before = before,
-                                 .after = now_ns()});
+                                 .after = clock_now()});
 }
 
 /* ---- what it is asked for ------------------------------------------------------------------ */
@@ -107,9 +107,9 @@ static void *pulse(void *arg)
 {
     struct worker *w = arg;
     while (!atomic_load(&w->is_over)) {
-        int64_t due = now_ns() + PULSE;
+        int64_t due = clock_now() + PULSE;
         worker_sleep(PULSE);
-        int64_t now = now_ns();
+        int64_t now = clock_now();
         if (now - due > DELAY_LEAST)
             worker_add(w, (struct entry){.kind = ENTRY_DELAYED, .before = due, .after = now});
     }
@@ -151,14 +151,14 @@ void worker_close(struct worker *w)
 {
     int rc;
     do {
-        int64_t before = now_ns();
+        int64_t before = clock_now();
         rc = simba_close(w->client, CLOSE_MS);
         worker_add(w, (struct entry){.kind = ENTRY_CALL,
                                      .detail = CALL_CLOSE,
                                      .limit = CLOSE_MS * NS_PER_MS,
                                      .code = rc,
                                      .before = before,
-                                     .after = now_ns()});
+                                     .after = clock_now()});
     } while (rc == SIMBA_ETIMEOUT);
     if (rc != 0) {
         fprintf(stderr, "simba torture: worker %u: %s\n", w->number, simba_error_text());
@@ -202,8 +202,8 @@ static void add_resources(struct worker *w, const struct resources *before)
                                  .token = now.bytes > before->bytes ? now.bytes - before->bytes : 0,
                                  .limit = now.descriptors - before->descriptors,
                                  .code = (int32_t)(now.threads - before->threads),
-                                 .before = now_ns(),
-                                 .after = now_ns()});
+                                 .before = clock_now(),
+                                 .after = clock_now()});
 }
 
 /* ---- the operator -------------------------------------------------------------------------- */
@@ -211,7 +211,7 @@ static void add_resources(struct worker *w, const struct resources *before)
 static void evict(struct worker *w, enum fault fault, unsigned mutex)
 {
     char name[SIMBA_MUTEX_MAX + 1];
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     int rc = simba_evict(w->client, torture_mutex(w->t, mutex, name), NULL,
                          fault == FAULT_EVICT_FORCED, EVICT_MS);
     struct entry e = {.kind = ENTRY_CALL,
@@ -220,7 +220,7 @@ static void evict(struct worker *w, enum fault fault, unsigned mutex)
                       .limit = EVICT_MS * NS_PER_MS,
                       .code = rc,
                       .before = before,
-                      .after = now_ns()};
+                      .after = clock_now()};
     worker_add(w, e);
     if (rc == SIMBA_ELOST)
         return;           /* nobody owned it */
@@ -235,9 +235,9 @@ static void ask_store(struct worker *w)
 {
     struct simba_owner owner;
     char name[SIMBA_MUTEX_MAX + 1];
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     simba_read(w->client, torture_mutex(w->t, 0, name), READ_MS, &owner);
-    int64_t now = now_ns();
+    int64_t now = clock_now();
     if (now - before > DELAY_LEAST)
         worker_add(w, (struct entry){.kind = ENTRY_DELAYED,
                                      .detail = DELAY_OF_STORE,
@@ -309,8 +309,8 @@ _Noreturn void worker_main(const struct torture *t, unsigned number, unsigned li
     worker_open(&w);
     worker_add(&w, (struct entry){.kind = ENTRY_START,
                                   .detail = (uint8_t)w.kind,
-                                  .before = now_ns(),
-                                  .after = now_ns()});
+                                  .before = clock_now(),
+                                  .after = clock_now()});
     if (pthread_create(&w.pulse, NULL, pulse, &w) != 0)
         _exit(EXIT_TROUBLE);
     if (number == t->workers)
@@ -328,7 +328,7 @@ _Noreturn void worker_main(const struct torture *t, unsigned number, unsigned li
     resources_await_threads(w.threads);
     if (is_counted)
         add_resources(&w, &before);
-    worker_add(&w, (struct entry){.kind = ENTRY_END, .before = now_ns(), .after = now_ns()});
+    worker_add(&w, (struct entry){.kind = ENTRY_END, .before = clock_now(), .after = clock_now()});
     record_close(w.record);
     exit(0); /* so that a sanitizer finds what leaks */
 }

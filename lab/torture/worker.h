@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <simba.h>
 
-#include "cli/run/clock.h"
+#include "base/clock.h"
 #include "lab/torture/record.h"
 #include "lab/torture/torture.h"
 

@@ -27,13 +27,13 @@ static void on_lost(void *data, const char *mutex, const struct simba_state *sta
 {
     struct locker *k = data;
     (void)mutex;
-    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_LOST, state, now_ns());
+    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_LOST, state, clock_now());
 }
 
 static void on_closed(void *data)
 {
     struct locker *k = data;
-    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_CLOSED, NULL, now_ns());
+    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_CLOSED, NULL, clock_now());
     free(k);
 }
 
@@ -84,7 +84,7 @@ static void add_call(struct worker *w, unsigned mutex, enum call_kind kind, int6
                                  .limit = limit,
                                  .code = code,
                                  .before = before,
-                                 .after = now_ns()});
+                                 .after = clock_now()});
 }
 
 static void add_leave(struct worker *w, unsigned mutex, uint64_t token, int code, int64_t before)
@@ -94,7 +94,7 @@ static void add_leave(struct worker *w, unsigned mutex, uint64_t token, int code
                                  .token = token,
                                  .code = code,
                                  .before = before,
-                                 .after = now_ns()});
+                                 .after = clock_now()});
 }
 
 /* ---- one that blocks ----------------------------------------------------------------------- */
@@ -103,7 +103,7 @@ static void add_leave(struct worker *w, unsigned mutex, uint64_t token, int code
 static bool acquire(struct locker *k)
 {
     const struct period *p = &k->w->t->period;
-    int64_t timeout_ms = draw_timeout(k->w), before = now_ns();
+    int64_t timeout_ms = draw_timeout(k->w), before = clock_now();
     int64_t limit = timeout_ms > 0 ? timeout_ms * NS_PER_MS : p->patience + p->attempt;
     worker_wants(k->w, k->mutex, true);
     int rc = simba_locker_acquire(k->l, timeout_ms);
@@ -114,7 +114,7 @@ static bool acquire(struct locker *k)
 
 static void release(struct locker *k)
 {
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     int rc = simba_locker_release(k->l);
     add_leave(k->w, k->mutex, k->token, rc, before);
     if (k->token != 0) /* it must say no from the call on */
@@ -137,11 +137,11 @@ static void obey(struct worker *w, struct locker **all, enum fault fault, unsign
 static void hold(struct locker *k)
 {
     struct worker *w = k->w;
-    int64_t until = now_ns() + worker_draw_hold(w);
+    int64_t until = clock_now() + worker_draw_hold(w);
     k->token = simba_locker_token(k->l);
     worker_began(w, k->mutex);
     while (k->token != 0 && worker_says_yes(w, k->mutex, k->token, owns, k->l) &&
-           now_ns() < until && !worker_must_end(w))
+           clock_now() < until && !worker_must_end(w))
         worker_sleep(STEP);
     release(k);
 }
@@ -167,7 +167,7 @@ void lockers_run(struct worker *w)
 static void on_acquire_done(void *data, int code)
 {
     struct locker *k = data;
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     atomic_store(&k->token_of_done, code == 0 ? simba_locker_token(k->l) : 0);
     worker_add_callback(k->w, k->mutex, k->number, CALLBACK_DONE, NULL, before);
     atomic_store(&k->acquired, code);
@@ -176,14 +176,14 @@ static void on_acquire_done(void *data, int code)
 static void on_release_done(void *data, int code)
 {
     struct locker *k = data;
-    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_DONE, NULL, now_ns());
+    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_DONE, NULL, clock_now());
     atomic_store(&k->released, code);
 }
 
 static void pause_for(struct locker *k)
 {
     k->phase = FREE;
-    k->next_at = now_ns() + rng_between(&k->w->random, 0, k->w->t->period.lease / 10);
+    k->next_at = clock_now() + rng_between(&k->w->random, 0, k->w->t->period.lease / 10);
 }
 
 static void begin_acquire(struct locker *k)
@@ -201,7 +201,7 @@ static void begin_acquire(struct locker *k)
 /* Who has lost it has to release it, too, but does not leave by itself. */
 static void begin_release(struct locker *k, bool is_owner)
 {
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     atomic_store(&k->released, PENDING);
     int rc = simba_locker_release_async(k->l, on_release_done, k);
     if (rc == 0 && is_owner)
@@ -212,7 +212,7 @@ static void begin_release(struct locker *k, bool is_owner)
 static void step(struct locker *k)
 {
     assert(k != NULL);
-    int64_t now = now_ns();
+    int64_t now = clock_now();
     int acquired = atomic_load(&k->acquired);
     if (k->phase == FREE && now >= k->next_at) {
         begin_acquire(k);
@@ -244,7 +244,7 @@ static struct locker *replace(struct locker *k)
     unsigned mutex = k->mutex;
     bool is_owner = k->phase == HELD && owns(k->l, k->token);
     uint64_t token = k->token; /* k may be gone when it is closed */
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     if (k->phase == ACQUIRING)
         worker_wants(w, mutex, false);
     simba_locker_destroy(k->l);

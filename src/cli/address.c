@@ -20,7 +20,7 @@
 
 #include "cli/cli.h"
 #include "cli/http_rules.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 
 #define BACKLOG 128
 #define LOOPBACK "127.0.0.1"

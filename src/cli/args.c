@@ -5,8 +5,9 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 
 #define NAMES_MAX 64
 #define OPTION_LISTS 2
@@ -41,7 +42,7 @@ static struct arg unknown(const struct cli *c, const char *name)
         for (const struct option *o = options_of(c, i); o->name != NULL && count < NAMES_MAX; o++)
             names[count++] = o->name;
     }
-    const char *near = nearest(name, names, count);
+    const char *near = text_nearest(name, names, count);
     if (near != NULL)
         usage(c, "unknown option --%s; did you mean --%s?", name, near);
     else

@@ -8,9 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/schemes.h"
 #include "cli/address.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/run/outage.h"
 #include "cli/sqlite_path.h"
 
@@ -304,7 +306,7 @@ struct step cli_open_existing(struct cli *c)
     const char *url = c->setting[SET_URL].value;
     if (url == NULL && simba_default_url(by_default, sizeof by_default) == 0)
         url = by_default;
-    if (url == NULL || strncmp(url, "sqlite:", 7) != 0 || sqlite_path_of(url, &at) != NULL)
+    if (url == NULL || scheme_kind(url) != STORE_SQLITE || sqlite_path_of(url, &at) != NULL)
         return cli_open(c); /* it says what is wrong */
     snprintf(path, sizeof path, "%s/%s", at.folder, at.file);
     if (stat(path, &s) == 0 || (errno != ENOENT && errno != ENOTDIR))

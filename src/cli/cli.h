@@ -1,7 +1,7 @@
 /* cli.h: what the subcommands share. A subcommand is one file in commands/ with one struct
  * command, and one line in the table of main.c. Some are run by another program (program.h): then the file
  * has what people may write, and the other program what it does. Nothing here knows more of Simba than the public
- * headers say, but for the arithmetic of a lease (core/period.h).
+ * headers say, but for the arithmetic of a lease (core/period.h), and what is in base.
  *
  * Data goes to stdout, everything else to stderr. */
 #ifndef CLI_CLI_H
@@ -12,7 +12,7 @@
 
 #include "cli/args.h"
 #include "cli/config.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 
 /* How simba ends when it is not CMD's own status; the words are those of simba help --json. */
 #define EXIT_CODES(X)                                                                          \

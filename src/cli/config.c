@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/schemes.h"
+#include "base/text.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/yaml.h"
 
 #define MACHINE_FILE "/etc/simba/simba.yaml"
@@ -33,16 +35,6 @@ static const struct {
 
 enum group { GENERAL, REDIS, JDBC, ZOOKEEPER, SQLITE, GROUPS };
 static const char *const group_names[GROUPS] = {"", "redis.", "jdbc.", "zookeeper.", "sqlite."};
-
-static const struct {
-    const char *scheme;
-    enum group group;
-} schemes[] = {
-    {"redis", REDIS},          {"rediss", REDIS},          {"redis+unix", REDIS},
-    {"redis+sentinel", REDIS}, {"rediss+sentinel", REDIS}, {"mysql", JDBC},
-    {"mariadb", JDBC},         {"postgresql", JDBC},       {"postgres", JDBC},
-    {"sqlite", SQLITE},        {"zookeeper", ZOOKEEPER},
-};
 
 /* What one file says. */
 struct file {
@@ -105,7 +97,7 @@ static const char *suggest(const char *key)
             count++;
         }
     }
-    return nearest(key, names, count);
+    return text_nearest(key, names, count);
 }
 
 static const char *on_found(void *data, const char *key, const char *value, long line)
@@ -162,12 +154,12 @@ static bool user_file(char *out, size_t size)
 
 static enum group group_of(const char *url)
 {
-    for (size_t i = 0; url != NULL && i < sizeof schemes / sizeof *schemes; i++) {
-        size_t length = strlen(schemes[i].scheme);
-        if (strncmp(url, schemes[i].scheme, length) == 0 && url[length] == ':')
-            return schemes[i].group;
-    }
-    return url == NULL ? SQLITE : GENERAL; /* the default store is a database file */
+    static const enum group groups[STORE_KINDS] = {[STORE_SQLITE] = SQLITE,
+                                                   [STORE_REDIS] = REDIS,
+                                                   [STORE_MYSQL] = JDBC,
+                                                   [STORE_POSTGRES] = JDBC,
+                                                   [STORE_ZOOKEEPER] = ZOOKEEPER};
+    return url != NULL ? groups[scheme_kind(url)] : SQLITE; /* the default is a database file */
 }
 
 /* The value of an option in the URL, as it stands there; NULL: none. It is copied. */

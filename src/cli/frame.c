@@ -7,8 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/program.h"
 
 #define COMMANDS_MAX 32 /* for suggestions */
@@ -27,7 +29,7 @@ static struct step no_command(const struct cli *c, const char *name)
     size_t count = 0;
     for (; count < COMMANDS_MAX && commands[count] != NULL; count++)
         names[count] = commands[count]->name;
-    const char *near = nearest(name, names, count);
+    const char *near = text_nearest(name, names, count);
     if (near != NULL)
         return usage(c, "unknown command '%.60s'; did you mean %s?", name, near);
     return usage(c, "unknown command '%.60s'", name);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/terminal.h"
 
 #define HELP_WIDTH 80
 #define OPTION_WIDTH 30 /* with the blanks around it */

@@ -2,7 +2,7 @@
  * complete command lines read it, and so does tools/facts, which keeps the manuals in step with
  * the tables. */
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
 
 static struct json_buffer options_of(const struct option *o)
 {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 
 #define URL_VARIABLE "SIMBA_GIVEN_URL"
 

@@ -13,7 +13,7 @@
 #include <yaml.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 
 #define FILE_BYTES_MAX 65536
 #define KEY_BYTES_MAX 256

@@ -24,7 +24,7 @@
 
 #include "backend/sqlite/harden.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
 #include "serve/history_file.h"
 

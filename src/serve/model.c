@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
+#include "base/thread.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "serve/rows.h"
 
 #define FIRST_ROOM 64
@@ -142,17 +143,6 @@ static void publish(struct model *m)
     free(t.at);
 }
 
-static void wait_for(pthread_cond_t *what, pthread_mutex_t *lock, int64_t ms)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(what, lock, &until);
-}
-
 static void *publish_all(void *arg)
 {
     struct model *m = arg;
@@ -165,7 +155,7 @@ static void *publish_all(void *arg)
         publish(m);
         int64_t next = simba_now() + PUBLISH_MS;
         for (int64_t left; !m->is_ending && (left = next - simba_now()) > 0;)
-            wait_for(&m->asked, &m->follow.lock, left);
+            thread_wait_ms(&m->asked, &m->follow.lock, left);
     }
     pthread_mutex_unlock(&m->follow.lock);
     return NULL;
@@ -228,7 +218,7 @@ static void *ask_all(void *arg)
             int64_t left = is_looked_at && m->listed_at + pause < probe_at
                                ? m->listed_at + pause - now
                                : probe_at - now;
-            wait_for(&m->asked, &m->follow.lock, left);
+            thread_wait_ms(&m->asked, &m->follow.lock, left);
             continue;
         }
         pthread_mutex_unlock(&m->follow.lock);
@@ -247,10 +237,7 @@ static void *ask_all(void *arg)
 
 struct step model_init(struct model *m, struct cli *c)
 {
-    pthread_condattr_t clock;
     uint64_t epoch = 0;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     *m = (struct model){.c = c, .ring = calloc(RING_MAX, sizeof *m->ring), .is_answering = true};
     if (m->ring == NULL || follow_init(&m->follow, on_follow, m) != 0)
         return print_error(c, "out of memory");
@@ -259,7 +246,7 @@ struct step model_init(struct model *m, struct cli *c)
     snprintf(m->epoch, sizeof m->epoch, "%016llx", (unsigned long long)epoch);
     m->started_ms = simba_wall_ms(simba_now());
     pthread_cond_init(&m->changed, NULL);
-    pthread_cond_init(&m->asked, &clock);
+    thread_condition_init(&m->asked);
     return GO_ON;
 }
 

@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/data.h"
 #include "cli/metrics_page.h"
-#include "cli/output.h"
 #include "cli/owner_list.h"
+#include "cli/shown.h"
 
 void row_write(struct json_buffer *t, const struct followed *f, const char *mutex, uint64_t change)
 {

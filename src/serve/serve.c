@@ -11,9 +11,10 @@
 #include <unistd.h>
 
 #include "cli/commands/serve.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/metrics_page.h"
 #include "cli/notify.h"
-#include "cli/output.h"
 #include "cli/run/signals.h"
 #include "serve/commands.h"
 #include "serve/http/http.h"

@@ -7,8 +7,11 @@
 #include <time.h>
 
 #include "cli/commands/history.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
+#include "cli/shown.h"
+#include "cli/terminal.h"
 #include "serve/commands.h"
 #include "serve/history.h"
 
@@ -41,7 +44,7 @@ static struct step take_option(struct cli *c, void *data, int id, char *value)
 
 /* ---- for people ---------------------------------------------------------------------------- */
 
-static const char *show_time(int64_t ms, char out[TIME_MAX])
+static const char *show_local_time(int64_t ms, char out[TIME_MAX])
 {
     time_t seconds = (time_t)(ms / 1000);
     struct tm t;
@@ -100,7 +103,7 @@ static void show_tenure(void *data, const struct seen_tenure *t, const char *sto
         return;
     }
     bool colour = wants_colour(), is_bad = t->state == TENURE_ENDED && reason_is_loss(t->reason);
-    printf("%s%s  ", t->began_known ? " " : "≤", show_time(t->began_ms, when));
+    printf("%s%s  ", t->began_known ? " " : "≤", show_local_time(t->began_ms, when));
     put_cell(held, s->held, true);
     printf("  %s%-8s%s  ", colour && is_bad ? "\033[33m" : "", end_of(t),
            colour && is_bad ? "\033[0m" : "");
@@ -113,10 +116,10 @@ static void show_tenure(void *data, const struct seen_tenure *t, const char *sto
     if (s->with_store)
         printf("  %s", store);
     if (is_unseen && t->over_by_ms != 0)
-        printf("  ended between %s and %s", show_time(t->ended_ms, end),
-               show_time(t->over_by_ms, when));
+        printf("  ended between %s and %s", show_local_time(t->ended_ms, end),
+               show_local_time(t->over_by_ms, when));
     else if (is_unseen)
-        printf("  last seen %s", show_time(t->ended_ms, end));
+        printf("  last seen %s", show_local_time(t->ended_ms, end));
     putchar('\n');
 }
 
@@ -126,11 +129,11 @@ static void show_gap(void *data, const struct history_gap *g)
     char from[TIME_MAX], to[TIME_MAX], text[24];
     if (s->is_measuring)
         return;
-    printf("-%s  ", show_time(g->from_ms, from));
+    printf("-%s  ", show_local_time(g->from_ms, from));
     put_cell(show_duration(g->to_ms - g->from_ms, text), s->held, true);
     printf("  %s until %s%s%s\n",
            g->is_partial ? "only some mutexes were recorded" : "nothing was recorded",
-           show_time(g->to_ms, to), s->with_store ? ": " : "", s->with_store ? g->store : "");
+           show_local_time(g->to_ms, to), s->with_store ? ": " : "", s->with_store ? g->store : "");
 }
 
 static void show_titles(const struct show *s)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/data.h"
 
 static long left = -1; /* -1: without end */
 static bool is_once;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/sqlite_path.h"
 #include "core/duration.h"
 
@@ -42,11 +42,6 @@ struct step usage(const struct cli *c, const char *format, ...)
     (void)c;
     (void)format;
     return end_with(EXIT_USAGE);
-}
-
-const char *nearest(const char *name, const char *const *names, size_t count)
-{
-    return count > 0 && name[0] == 'x' ? names[0] : NULL;
 }
 
 const char *simba_error_text(void)

@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/schemes.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 
 /* ---- what is known ------------------------------------------------------------------------- */
 
@@ -29,9 +30,8 @@ static const char *kind_of(const char *word)
     return NULL;
 }
 
-#define SCHEMES                                                                       \
-    "sqlite: redis:// rediss:// redis+unix:/// redis+sentinel:// rediss+sentinel:// " \
-    "mysql:// mariadb:// postgresql:// zookeeper://"
+#define BEGINNING(name, kind, port, begins) begins
+#define URLS SCHEMES(BEGINNING)
 #define SIGNALS "HUP INT QUIT KILL USR1 USR2 TERM CONT WINCH"
 #define MISSED "skip once all"
 #define FORMATS "plain json"
@@ -97,7 +97,7 @@ static void put_bash_kinds(void)
          "    case $kind in\n"
          "    urls)\n"
          "        compopt -o nospace 2>/dev/null\n"
-         "        COMPREPLY=($(compgen -W '" SCHEMES "' -- \"$cur\")) ;;\n"
+         "        COMPREPLY=($(compgen -W '" URLS "' -- \"$cur\")) ;;\n"
          "    signals) COMPREPLY=($(compgen -W '" SIGNALS "' -- \"$cur\")) ;;\n"
          "    groups) COMPREPLY=($(compgen -g -- \"$cur\")) ;;\n"
          "    missed) COMPREPLY=($(compgen -W '" MISSED "' -- \"$cur\")) ;;\n"
@@ -227,7 +227,7 @@ static void put_zsh(void)
 {
     puts("#compdef simba\n"
          "# zsh completion of simba\n"
-         "_simba_urls() { compadd -S '' -- " SCHEMES " }\n"
+         "_simba_urls() { compadd -S '' -- " URLS " }\n"
          "_simba_signals() { compadd -- " SIGNALS " }\n"
          "_simba_groups() { _groups }\n"
          "_simba_missed() { compadd -- " MISSED " }\n"
@@ -302,7 +302,7 @@ static void put_fish(void)
 {
     char when[128];
     puts("# fish completion of simba\n"
-         "function __simba_urls; string split ' ' '" SCHEMES "'; end\n"
+         "function __simba_urls; string split ' ' '" URLS "'; end\n"
          "function __simba_signals; string split ' ' '" SIGNALS "'; end\n"
          "function __simba_groups; __fish_complete_groups; end\n"
          "function __simba_missed; string split ' ' '" MISSED "'; end\n"

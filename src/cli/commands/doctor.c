@@ -11,8 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/lease_policy.h"
+#include "cli/shown.h"
+#include "cli/terminal.h"
 #include "core/period.h"
 
 #define TIMEOUT_MS ANSWER_MS
@@ -71,9 +75,7 @@ static int by_size(const void *a, const void *b)
 
 static int64_t now_us(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+    return clock_now() / 1000;
 }
 
 /* What takes most of an attempt today takes more than all of it when the store has more to do. */
@@ -326,7 +328,7 @@ static const char *show_least(int64_t ns, char *out)
 /* Who holds a lease by the library may renew until its end; a command is told to end before. */
 static void conclude_blips(struct doctor *d)
 {
-    int64_t kill_after = period_kill_after(d->period.ttl, d->period.transition);
+    int64_t kill_after = policy_kill_after(d->period.ttl, d->period.transition);
     char tenure[24], command[24], before[24];
     find(d, OK, "blips",
          "a store that is away for less than %s costs no tenure of a program that uses the "
@@ -338,7 +340,7 @@ static void conclude_blips(struct doctor *d)
 
 static void conclude_liveness(struct doctor *d)
 {
-    long long ms = (long long)(period_takeover(&d->period, d->lease) / NS_PER_MS) + 99;
+    long long ms = (long long)(policy_takeover(&d->period, d->lease) / NS_PER_MS) + 99;
     if (d->can_write)
         find(d, OK, "liveness",
              "after a crash another owns within %lld.%lld s of the last renewal, and one exchange",
@@ -369,7 +371,7 @@ static void find_period(struct doctor *d)
     int rc = period_init(&d->period, &o, &why);
     assert(rc == 0);
     d->lease = d->period.lease; /* unless the store says otherwise */
-    d->outage = period_outage(&d->period);
+    d->outage = policy_outage(&d->period);
 }
 
 static int run(struct cli *c)

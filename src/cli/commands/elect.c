@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
 #include "cli/run/candidate.h"
 #include "cli/run/plan.h"

@@ -14,11 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/schemes.h"
 #include "cli/commands/commands.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/mysql_schema.h"
 #include "cli/mysql_schema_note.h"
 #include "cli/mysql_upgrade.h"
-#include "cli/output.h"
 #include "cli/postgres_schema.h"
 #include "cli/postgres_schema_note.h"
 #include "cli/postgres_upgrade.h"
@@ -267,39 +269,22 @@ static struct step init_others(struct cli *c, struct request *r)
     return GO_ON; /* a store of somebody's own: it will say what it misses */
 }
 
-static const struct kind {
-    const char *scheme;
+static const struct preparation {
     struct step (*init)(struct cli *c, struct request *r); /* then the store can be asked */
     const char *schema, *notes, *upgrade,
         *user; /* the SQL that the store itself runs, and whom it is for */
-} kinds[] = {
-    {"sqlite", init_sqlite, NULL, NULL, NULL, NULL},
-    {"memory", init_nothing, NULL, NULL, NULL, NULL},
-    {"redis", init_nothing, NULL, NULL, NULL, NULL},
-    {"rediss", init_nothing, NULL, NULL, NULL, NULL},
-    {"redis+unix", init_nothing, NULL, NULL, NULL, NULL},
-    {"redis+sentinel", init_nothing, NULL, NULL, NULL, NULL},
-    {"rediss+sentinel", init_nothing, NULL, NULL, NULL, NULL},
-    {"zookeeper", init_nothing, NULL, NULL, NULL, NULL},
-    {"mysql", init_sql, mysql_schema, mysql_schema_note, mysql_upgrade, "USER"},
-    {"mariadb", init_sql, mysql_schema, mysql_schema_note, mysql_upgrade, "USER"},
-    {"postgresql", init_sql, postgres_schema, postgres_schema_note, postgres_upgrade, "ROLE"},
-    {"postgres", init_sql, postgres_schema, postgres_schema_note, postgres_upgrade, "ROLE"},
-    {"", init_others, NULL, NULL, NULL, NULL},
+} preparations[STORE_KINDS] = {
+    [STORE_OTHER] = {init_others, NULL, NULL, NULL, NULL},
+    [STORE_SQLITE] = {init_sqlite, NULL, NULL, NULL, NULL},
+    [STORE_MEMORY] = {init_nothing, NULL, NULL, NULL, NULL},
+    [STORE_REDIS] = {init_nothing, NULL, NULL, NULL, NULL},
+    [STORE_MYSQL] = {init_sql, mysql_schema, mysql_schema_note, mysql_upgrade, "USER"},
+    [STORE_POSTGRES] = {init_sql, postgres_schema, postgres_schema_note, postgres_upgrade, "ROLE"},
+    [STORE_ZOOKEEPER] = {init_nothing, NULL, NULL, NULL, NULL},
 };
 
-static const struct kind *kind_of(const char *url)
-{
-    const struct kind *k = kinds;
-    size_t length = strcspn(url, ":");
-    while (k->scheme[0] != '\0' &&
-           (strlen(k->scheme) != length || strncmp(k->scheme, url, length) != 0))
-        k++;
-    return k;
-}
-
 /* For who has the right to make the tables and wants to read first. */
-static struct step print_schema(const struct cli *c, const struct kind *k)
+static struct step print_schema(const struct cli *c, const struct preparation *k)
 {
     if (k->schema == NULL)
         return usage(c, "--print is for mysql:, mariadb: and postgresql: stores");
@@ -349,12 +334,12 @@ static int run(struct cli *c)
         return print_error(c, "%s", simba_error_text()).code;
     if (r.url == NULL)
         r.url = by_default;
-    if (r.shared && strncmp(r.url, "sqlite:", 7) != 0)
+    if (r.shared && scheme_kind(r.url) != STORE_SQLITE)
         return usage(c, "--shared is for sqlite: stores").code;
-    const struct kind *kind = kind_of(r.url);
+    const struct preparation *how = &preparations[scheme_kind(r.url)];
     if (r.print)
-        return print_schema(c, kind).code;
-    step = kind->init(c, &r);
+        return print_schema(c, how).code;
+    step = how->init(c, &r);
     if (!step.ends)
         step = exchange(c, &r);
     if (!step.ends && r.shared && !c->json)

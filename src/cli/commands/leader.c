@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
+#include "cli/shown.h"
 
 #define EXIT_NOBODY 1
 

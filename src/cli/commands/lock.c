@@ -6,15 +6,17 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/run/acquire.h"
-#include "cli/run/clock.h"
 #include "cli/run/guard.h"
 #include "cli/run/locked.h"
 #include "cli/run/poll_thread.h"
 #include "cli/run/process_tree.h"
 #include "cli/run/relay.h"
+#include "cli/shown.h"
 
 enum { OPT_NO_WAIT, OPT_AT_LEAST, OPT_EXCLUSIVE, OPT_SHARED };
 
@@ -92,12 +94,12 @@ static void keep(struct lock *l)
     int64_t end = x->began + l->at_least_ms * NS_PER_MS, left;
     struct signalfd_siginfo info;
     char more[24];
-    if (x->keeper.has_ending_signal || now_ns() >= end || !poll_thread_start(p->c))
+    if (x->keeper.has_ending_signal || clock_now() >= end || !poll_thread_start(p->c))
         return;
     if (isatty(STDERR_FILENO) != 0)
         print_note(p->c, "mutex '%s' on %s: CMD has ended; kept for another %s (--at-least)",
-                   p->mutex, p->c->store, show_duration((end - now_ns()) / NS_PER_MS, more));
-    while ((left = (end - now_ns()) / NS_PER_MS) > 0 && simba_locker_is_held(x->locker)) {
+                   p->mutex, p->c->store, show_duration((end - clock_now()) / NS_PER_MS, more));
+    while ((left = (end - clock_now()) / NS_PER_MS) > 0 && simba_locker_is_held(x->locker)) {
         struct pollfd fds[] = {{p->running->signals.fd, POLLIN, 0}, {x->keeper.wake, POLLIN, 0}};
         uint64_t times;
         if (poll(fds, 2, left < INT_MAX ? (int)left + 1 : INT_MAX) <= 0)

@@ -9,13 +9,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/run/acquire.h"
-#include "cli/run/clock.h"
 #include "cli/run/guard.h"
 #include "cli/run/locked.h"
 #include "cli/run/once_record.h"
+#include "cli/shown.h"
 
 #define EARLY_PARTS 10 /* of the period, by default: so much earlier the next run may begin */
 #define ASK_AGAIN_MS 100
@@ -424,7 +426,7 @@ static void record_failure(const struct once *x, const struct record *r)
 /* CMD has ended by itself, or could not be begun. The exit code. */
 static int record_end(struct once *x, const struct outcome *o, int code)
 {
-    int64_t took_ms = (now_ns() - x->locked.began) / NS_PER_MS;
+    int64_t took_ms = (clock_now() - x->locked.began) / NS_PER_MS;
     struct record r = record_of(x, o, took_ms);
     int rc = 0;
     if (x->at_most_once || code == 0)

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
+#include "cli/shown.h"
 
 #define EXIT_NOTHING 1 /* there was nothing to end, or the answer was no */
 

@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
 #include "cli/run/candidate.h"
 #include "cli/run/plan.h"
+#include "cli/shown.h"
 
 #define DRY_RUN_TICKS 10
 #define RETRY_MS 50
@@ -180,7 +182,7 @@ static struct step check(struct cli *c, struct schedule *s)
 
 static struct step show_ticks(const struct cli *c, const struct schedule *s)
 {
-    char utc[TICK_SIZE], local[TICK_SIZE];
+    char utc[TIME_SIZE], local[TIME_SIZE];
     const char *zone = s->when.zone != NULL ? s->when.zone : "UTC";
     int64_t tick = simba_wall_ms(simba_now());
     int32_t offset;
@@ -209,7 +211,7 @@ static void report_run(struct schedule *s, const simba_run *run, const struct ou
                        int64_t began, int64_t took_ms)
 {
     const struct cli *c = s->plan.c;
-    char took[24], tick[TICK_SIZE];
+    char took[24], tick[TIME_SIZE];
     const char *shown = simba_run_tick(run) != 0 ? show_tick(simba_run_tick(run), tick) : NULL;
     if (c->json) {
         print_json("{s:s, s:I, s:s, s:I, s:i, s:s?, s:I, s:i, s:b, s:s}", "event", "run", "at_ms",

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
+#include "cli/terminal.h"
 
 #define REFRESH_MS 1000
 #define REFRESH_LEAST_MS 100

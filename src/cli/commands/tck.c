@@ -1,7 +1,7 @@
 /* tck.c: simba tck: the contract suite against a store. It is a program of its own, built from the
  * tests, with options of its own. */
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/program.h"
 
 #define ARGS_MAX 16

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
 
 static int run(struct cli *c)
 {

@@ -9,7 +9,7 @@
 
 #include "cli/commands/watch.h"
 #include "cli/follow.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
 #include "cli/program.h"
 #include "cli/run/signals.h"

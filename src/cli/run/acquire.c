@@ -18,12 +18,14 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/run/hindrance.h"
 #include "cli/run/listen.h"
 #include "cli/run/plan.h"
 #include "cli/run/poll_thread.h"
 #include "cli/run/service_watchdog.h"
+#include "cli/shown.h"
+#include "cli/terminal.h"
 
 #define FIRST_READ_MS 20      /* a free lock is acquired sooner: then nothing is read */
 #define SHOW_AFTER_MS 400     /* before that it is not worth a line */

@@ -9,15 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/run/clock.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/run/guard.h"
 #include "cli/run/hindrance.h"
 #include "cli/run/listen.h"
 #include "cli/run/plan.h"
 #include "cli/run/relay.h"
 #include "cli/run/service_watchdog.h"
+#include "cli/shown.h"
 
 #define BUSY_MS 100     /* how soon it is seen that a tenure was lost under schedule's work … */
 #define IDLE_MS 1000    /* … otherwise the library calls us */
@@ -122,7 +124,7 @@ static void check_schedule(struct candidate *c)
 static void step(struct candidate *c, bool is_idle)
 {
     const struct plan *p = c->keeper.p;
-    int64_t now = now_ns(), later = now + p->c->ttl_ms * NS_PER_MS;
+    int64_t now = clock_now(), later = now + p->c->ttl_ms * NS_PER_MS;
     uint64_t ended = c->keeper.ended_by_guard;
     if (ended != c->left_tenure && c->keeper.ended_reason == SIMBA_STALLED)
         c->step = STEP_BACK;

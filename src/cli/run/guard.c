@@ -28,16 +28,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
 #include "cli/run/channel.h"
-#include "cli/run/clock.h"
 #include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
 #include "cli/run/spawn.h"
 #include "cli/run/watch.h"
+#include "cli/shown.h"
 
 #define FLOOD_PAUSE_MS 10 /* nobody needs to report more often */
 
@@ -181,7 +182,7 @@ static void kill_tree(struct guard *g)
 /* Tells the tree to end. Stopped processes are woken to hear it. */
 static void end_tree(struct guard *g)
 {
-    int64_t at = now_ns() + g->p->kill_after;
+    int64_t at = clock_now() + g->p->kill_after;
     int64_t latest = g->job == JOB_ON_RELEASED ? g->on_released_until : *g->p->running->deadline;
     g->kill_at = at < latest ? at : latest;
     g->is_ending = true;
@@ -297,7 +298,7 @@ static void run_job(struct guard *g, enum job job)
  * undoes what CMD has done. */
 static void run_on_released(struct guard *g)
 {
-    int64_t now = now_ns(), margin = plan_lease_margin(g->p->c);
+    int64_t now = clock_now(), margin = plan_lease_margin(g->p->c);
     g->on_released_due = false;
     watch_end(&g->watch);
     if (g->p->on_released == NULL) {
@@ -409,7 +410,7 @@ static void on_timer(struct guard *g)
     uint64_t times;
     if (read(g->timer, &times, sizeof times) != sizeof times)
         return;
-    if (now_ns() < due_at(g)) {
+    if (clock_now() < due_at(g)) {
         set_timer(g); /* the keeper has renewed since it was set */
     } else if (g->is_ending) {
         kill_tree(g);
@@ -418,7 +419,7 @@ static void on_timer(struct guard *g)
                     "mutex '%s' on %s: --on-released '%s' has not ended in time; sending %s to it",
                     g->p->mutex, g->tenure.store, g->p->on_released[2], signal_name(g->p->signal));
         end_tree(g);
-    } else if (now_ns() >= *g->p->running->deadline - g->p->kill_after) {
+    } else if (clock_now() >= *g->p->running->deadline - g->p->kill_after) {
         char why[OUTAGE_TEXT_MAX];
         report_loss(g, SIMBA_EXPIRED, outage_explain(g->p->c->outage, (int)g->keeper, why));
         end_for_lease(g, SIMBA_EXPIRED);

@@ -4,8 +4,9 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/run/plan.h"
+#include "cli/shown.h"
 
 #define AFTER_MS 1000   /* so long it may last before it is worth a word */
 #define ABSENT_MS 5000  /* where nothing is there it is known at once: perhaps it is restarted */

@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
-#include "cli/run/clock.h"
 #include "cli/run/guard.h"
 #include "cli/run/listen.h"
 #include "cli/run/outage.h"
@@ -191,7 +191,7 @@ static void finish(struct keeper *k)
 /* The clock is read before the library is asked, so the result is early, never late. */
 static bool move_deadline(struct keeper *k)
 {
-    int64_t now = now_ns(), left = k->remaining_ms(k->data, k->tenure);
+    int64_t now = clock_now(), left = k->remaining_ms(k->data, k->tenure);
     if (left <= 0 || now + left * NS_PER_MS <= k->hold_until + ROUNDING_NS)
         return false;
     *k->p->running->deadline = k->hold_until = now + left * NS_PER_MS;
@@ -229,7 +229,7 @@ static void send_cmd(struct keeper *k)
     snprintf(m.id, sizeof m.id, "%s", k->id);
     snprintf(m.store, sizeof m.store, "%s", k->p->c->store);
     if (k->p->progress != 0)
-        *k->p->running->progress_until = now_ns() + k->p->progress;
+        *k->p->running->progress_until = clock_now() + k->p->progress;
     if (!send_start(k, &m, simba_liveness_fd(k->p->c->client)))
         return;
     k->on_released_due = true;
@@ -240,7 +240,7 @@ static void send_cmd(struct keeper *k)
 /* Where another may own it; if that is over, late is better than never. */
 static int64_t on_released_until(const struct keeper *k)
 {
-    int64_t margin = plan_lease_margin(k->p->c), now = now_ns();
+    int64_t margin = plan_lease_margin(k->p->c), now = clock_now();
     int64_t until = k->hold_until + margin;
     return until >= now ? until : now + k->p->kill_after + margin;
 }
@@ -311,7 +311,7 @@ static void check_loss(struct keeper *k)
     if (!is_lost(k))
         return;
     if (k->job.reason == SIMBA_UNCHANGED)
-        k->job.reason = now_ns() < k->hold_until ? SIMBA_EVICTED : SIMBA_EXPIRED;
+        k->job.reason = clock_now() < k->hold_until ? SIMBA_EVICTED : SIMBA_EXPIRED;
     k->job.term_sent = true;
     k->loss_reported = k->tenure;
     char next[48];
@@ -393,7 +393,7 @@ static void check_guard(struct keeper *k)
     struct pollfd fd = {k->channel, POLLIN, 0};
     if (k->channel < 0 || k->job.is_denied)
         return;
-    int64_t now = now_ns(), stall_due = stall_due_at(k);
+    int64_t now = clock_now(), stall_due = stall_due_at(k);
     bool is_stalled = stall_due != 0 && now > stall_due;
     if (!is_stalled && (!is_under_way(k) || now <= guard_due_at(k, &grace_ms)))
         return;
@@ -429,7 +429,7 @@ static void on_message(struct keeper *k, const struct message *m)
         return;
     case MESSAGE_ENDED:
         k->job.left_behind = m->number;
-        k->job.left_since = now_ns();
+        k->job.left_since = clock_now();
         return;
     case MESSAGE_TERM_SENT:
         k->job.term_sent = true;
@@ -491,7 +491,7 @@ static void on_signals(struct keeper *k)
 /* A renewal shows within a quarter of what is left, so the guard hears of it in time. */
 static int pause_ms(const struct keeper *k, int64_t most)
 {
-    int64_t ms = most, now = now_ns(), part = k->p->c->ttl_ms / 8;
+    int64_t ms = most, now = clock_now(), part = k->p->c->ttl_ms / 8;
     int unused;
     if (k->channel >= 0 && k->tenure != 0) {
         int64_t quarter = (k->hold_until - k->p->kill_after - now) / NS_PER_MS / 4;

@@ -10,14 +10,16 @@
 #include <sys/prctl.h>
 
 #include "base/json.h"
+#include "base/thread.h"
 #include "cli/cli.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/metrics_page.h"
-#include "cli/output.h"
-#include "cli/run/clock.h"
 #include "cli/run/hindrance.h"
 #include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/responder.h"
+#include "cli/shown.h"
 
 #define TICKS_PER_TTL 8
 #define TICK_LEAST_MS 25
@@ -27,7 +29,6 @@
 #define OVERDUE_MS 2000      /* a probe that is so late does not run */
 #define ROUNDING_MS 2        /* the library says in whole milliseconds what is left */
 #define FAILURE_MAX 600
-#define NS_PER_S (1000 * NS_PER_MS)
 
 struct listen {
     const struct plan *p;
@@ -143,13 +144,8 @@ static void *probe(void *arg)
             ask_store(l);
             pthread_mutex_lock(&l->lock);
         }
-        struct timespec at;
-        clock_gettime(CLOCK_MONOTONIC, &at);
-        int64_t ns = at.tv_nsec + l->tick_ms * NS_PER_MS;
-        at.tv_sec += (time_t)(ns / NS_PER_S);
-        at.tv_nsec = (long)(ns % NS_PER_S);
         if (!l->is_ending && (l->ask_at != 0 || l->token != 0))
-            pthread_cond_timedwait(&l->changed, &l->lock, &at);
+            thread_wait_ms(&l->changed, &l->lock, l->tick_ms);
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;
@@ -359,14 +355,10 @@ struct step listen_open(const struct plan *p)
 
 static struct step start_probe(struct listen *l)
 {
-    pthread_condattr_t attributes;
     int64_t tick = l->p->c->ttl_ms / TICKS_PER_TTL;
     l->tick_ms = tick < TICK_LEAST_MS ? TICK_LEAST_MS : tick > TICK_MOST_MS ? TICK_MOST_MS : tick;
     pthread_mutex_init(&l->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    thread_condition_init(&l->changed);
     int rc = pthread_create(&l->probe, NULL, probe, l);
     l->has_probe = rc == 0;
     if (rc == 0)

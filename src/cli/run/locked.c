@@ -8,10 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/schemes.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
-#include "cli/run/clock.h"
 #include "cli/run/guard.h"
 #include "cli/run/listen.h"
 #include "cli/run/outage.h"
@@ -108,7 +109,7 @@ struct step locked_open(struct locked *x)
 {
     const struct plan *p = &x->plan;
     const char *url = p->c->setting[SET_URL].value;
-    bool is_file = url == NULL || strncmp(url, "sqlite:", 7) == 0;
+    bool is_file = url == NULL || scheme_kind(url) == STORE_SQLITE;
     p->c->is_driven = is_file && p->c->setting[SET_LISTEN].value == NULL;
     struct step step = keeper_begin(&x->keeper, p);
     if (!step.ends)
@@ -154,7 +155,7 @@ static bool on_turn(void *data, int *pause_ms)
 {
     struct locked *x = data;
     struct keeper *k = &x->keeper;
-    int64_t now = now_ns();
+    int64_t now = clock_now();
     bool is_young = !x->is_polled && now - x->began < SHORT_MS * NS_PER_MS;
     *pause_ms = is_young ? SHORT_MS : k->job.left_behind == 0 ? INT_MAX : LEFT_BEHIND_AFTER_MS;
     if (k->job.is_over || k->is_guard_dead)
@@ -178,7 +179,7 @@ struct outcome locked_run(struct locked *x)
     k->id = simba_locker_id(x->locker);
     k->remaining_ms = remaining_ms;
     k->on_turn = on_turn;
-    x->began = now_ns();
+    x->began = clock_now();
     keeper_start_only(k, simba_locker_token(x->locker));
     relay_notify_ready();
     struct outcome o = keeper_run(k);
@@ -210,7 +211,7 @@ static enum simba_reason reason_of(const struct locked *x)
         poll(NULL, 0, 1);
     if (x->reason != SIMBA_UNCHANGED)
         return x->reason;
-    return now_ns() < x->keeper.hold_until ? SIMBA_EVICTED : SIMBA_EXPIRED;
+    return clock_now() < x->keeper.hold_until ? SIMBA_EVICTED : SIMBA_EXPIRED;
 }
 
 void locked_report_loss(struct locked *x, const char *meaning)

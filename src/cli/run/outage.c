@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cli/output.h"
-#include "cli/run/clock.h"
+#include "base/clock.h"
+#include "cli/shown.h"
 
 #define FAILS ": cannot renew: " /* as src/runtime/actor.c has them */
 #define FAILS_END "; trying again"
@@ -38,7 +38,7 @@ bool outage_take(struct outage *o, const char *line)
         set_cause(o, fails, end != NULL ? (size_t)(end - fails) : strlen(fails));
         if (atomic_exchange(&o->is_on, true))
             return false;
-        o->failing_since = now_ns();
+        o->failing_since = clock_now();
         return true;
     }
     bool works = strstr(line, WORKS) != NULL, begins = strstr(line, BEGINS) != NULL;
@@ -67,7 +67,7 @@ const char *outage_explain(struct outage *o, int keeper, char out[OUTAGE_TEXT_MA
     int64_t renewed = o->renewed_at, failing = o->failing_since;
     snprintf(cause, sizeof cause, "%s", o->cause[o->current]);
     if (renewed != 0)
-        show_duration((now_ns() - renewed) / NS_PER_MS, since);
+        show_duration((clock_now() - renewed) / NS_PER_MS, since);
     if (cause[0] == '\0')
         snprintf(out, OUTAGE_TEXT_MAX,
                  "no renewal for %s (process %d, which renews, did not run: was it stopped?)",
@@ -76,6 +76,6 @@ const char *outage_explain(struct outage *o, int keeper, char out[OUTAGE_TEXT_MA
         snprintf(out, OUTAGE_TEXT_MAX, "no renewal for %s (%s)", since, cause);
     else
         snprintf(out, OUTAGE_TEXT_MAX, "renewals failed for %s (%s)",
-                 show_duration((now_ns() - failing) / NS_PER_MS, since), cause);
+                 show_duration((clock_now() - failing) / NS_PER_MS, since), cause);
     return out;
 }

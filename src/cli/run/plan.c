@@ -4,9 +4,11 @@
 
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/schemes.h"
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/run/clock.h"
+#include "cli/lease_policy.h"
+#include "cli/messages.h"
 #include "core/period.h"
 
 static struct step take_interval(const struct cli *c, const char *option, const char *value,
@@ -91,13 +93,13 @@ struct step plan_kill_after(struct plan *p)
     const struct cli *c = p->c;
     const char *option = p->kill_after_given;
     int64_t ttl = c->ttl_ms * NS_PER_MS, transition = c->transition_ms * NS_PER_MS, ms;
-    p->kill_after = period_kill_after(ttl, transition);
+    p->kill_after = policy_kill_after(ttl, transition);
     if (option == NULL)
         return GO_ON;
     struct step step = cli_take_duration(c, "--kill-after", option, &ms);
     if (step.ends)
         return step;
-    int64_t most = period_kill_after_max(ttl, transition);
+    int64_t most = policy_kill_after_max(ttl, transition);
     p->kill_after = ms * NS_PER_MS;
     if (p->kill_after <= most)
         return GO_ON;
@@ -133,7 +135,7 @@ struct step plan_progress(struct plan *p, bool has_cmd)
 
 struct step plan_handle(const struct plan *p, struct simba_handle_options *o)
 {
-    if (strncmp(p->c->store, "memory:", 7) == 0)
+    if (scheme_kind(p->c->store) == STORE_MEMORY)
         return print_error(p->c,
                            "the store %s lives in one process and keeps nobody else out: use "
                            "sqlite:PATH",

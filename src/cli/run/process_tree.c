@@ -21,8 +21,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/run/plan.h"
+#include "cli/shown.h"
 
 #define STAT_BYTES 512
 #define STAT_STARTED 20 /* of the fields after NAME */

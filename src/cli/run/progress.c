@@ -16,10 +16,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cli/output.h"
-#include "cli/run/clock.h"
+#include "base/clock.h"
 #include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
+#include "cli/shown.h"
 
 #define MESSAGE_BYTES 4096        /* as systemd has it; a longer one is not looked at */
 #define BATCH 512                 /* so many, then the guard has other things to do */
@@ -85,7 +85,7 @@ static void take(struct progress *x, const struct report *r, int64_t now)
 static void on_message(struct progress *x, char *text, pid_t sender)
 {
     struct report r = parse(text);
-    int64_t now = now_ns();
+    int64_t now = clock_now();
     bool is_only_alive = r.is_alive && !r.has_failed && r.limit == 0 && r.extend == 0;
     bool says_nothing = !r.is_alive && !r.has_failed && r.limit == 0 && r.extend == 0;
     if (progress_due_at(x) == 0 || x->has_failed || says_nothing ||
@@ -164,7 +164,7 @@ void progress_begin(struct progress *x)
     x->ignored = 0;
     if (x->limit == 0)
         return;
-    x->since = now_ns();
+    x->since = clock_now();
     *x->p->running->progress_until = x->since + x->limit;
 }
 
@@ -188,7 +188,7 @@ int64_t progress_due_at(const struct progress *x)
 const char *progress_explain(const struct progress *x, char out[PROGRESS_TEXT_MAX])
 {
     char since[24], ignored[64] = "";
-    show_duration((now_ns() - x->since) / NS_PER_MS, since);
+    show_duration((clock_now() - x->since) / NS_PER_MS, since);
     if (x->ignored > 0)
         snprintf(ignored, sizeof ignored, "; ignored: %u messages of processes that are not CMD's",
                  x->ignored);

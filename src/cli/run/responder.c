@@ -19,8 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/run/request.h"
 
 #define BUFFER_BYTES ((size_t)HTTP_REQUEST_BYTES * 2)
@@ -373,17 +374,6 @@ const struct address *responder_address(const struct responder *r)
     return &r->address;
 }
 
-/* Signals are for the other threads. */
-static int start_thread(struct responder *r)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&r->thread, NULL, serve, r);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc;
-}
-
 struct step responder_start(struct responder *r, const struct responder_route *routes, void *data,
                             const char *hosts)
 {
@@ -393,10 +383,9 @@ struct step responder_start(struct responder *r, const struct responder_route *r
     r->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (r->wake >= 0)
         r->descriptor_end = descriptors_fit(r->wake, &r->limit);
-    int rc = r->wake < 0 ? errno : start_thread(r);
-    r->is_running = rc == 0;
-    if (rc != 0)
-        return print_error(r->c, "cannot answer on %s: %s", r->address.text, strerror(rc));
+    r->is_running = r->wake >= 0 && thread_start(&r->thread, NULL, serve, r) == 0;
+    if (!r->is_running)
+        return print_error(r->c, "cannot answer on %s: %s", r->address.text, strerror(errno));
     return GO_ON;
 }
 

@@ -13,11 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/run/clock.h"
+#include "cli/messages.h"
 #include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
+#include "cli/shown.h"
 
 #define LIVE_FD_LEAST 64 /* out of the way of the numbers that scripts use */
 #define WAIT_MS 10
@@ -64,7 +65,7 @@ static void free_environment(char **all, const struct tenure *t)
 /* NULL: out of memory. WATCHDOG_PID is left out: whoever of the tree reports, it counts. */
 static char **make_environment(const struct plan *p, const struct tenure *t)
 {
-    char number[24], watchdog[24], tick[TICK_SIZE];
+    char number[24], watchdog[24], tick[TIME_SIZE];
     snprintf(number, sizeof number, "%llu", (unsigned long long)t->token);
     snprintf(watchdog, sizeof watchdog, "%lld", (long long)(t->watchdog_ns / 1000));
     const char *const values[OWN_VARIABLES] = {
@@ -239,7 +240,7 @@ void spawn_on_released(const struct plan *p, const struct tenure *t, int64_t unt
                          environment != NULL ? environment : environ);
     if (rc != 0)
         print_error(p->c, "cannot run %s: %s", argv[2], strerror(rc));
-    while (rc == 0 && now_ns() < until && waitpid(pid, NULL, WNOHANG) == 0)
+    while (rc == 0 && clock_now() < until && waitpid(pid, NULL, WNOHANG) == 0)
         poll(NULL, 0, WAIT_MS);
     process_tree_kill(0, p, ", and another may own the mutex beside it");
     posix_spawnattr_destroy(&attributes);

@@ -3,9 +3,10 @@
 
 #include <stdio.h>
 
-#include "cli/output.h"
-#include "cli/run/clock.h"
+#include "base/clock.h"
+#include "cli/messages.h"
 #include "cli/run/plan.h"
+#include "cli/shown.h"
 
 bool watch_open(struct watch *w, const struct plan *p)
 {
@@ -37,7 +38,7 @@ int64_t watch_due_at(const struct watch *w)
 static void report_failure(const struct watch *w)
 {
     char why[CHECK_TEXT_MAX], left[24];
-    int64_t ms = (progress_due_at(&w->progress) - now_ns()) / NS_PER_MS;
+    int64_t ms = (progress_due_at(&w->progress) - clock_now()) / NS_PER_MS;
     if (w->check.failures == 1 && ms > 0)
         print_note(w->p->c, "mutex '%s' on %s: %s; it has to succeed within %s", w->p->mutex,
                    w->tenure.store, check_explain(&w->check, why), show_duration(ms, left));
@@ -58,7 +59,7 @@ bool watch_tick(struct watch *w)
 {
     progress_read(&w->progress);
     watch_reap(w);
-    int64_t now = now_ns(), due = progress_due_at(&w->progress), next = w->check.next_at;
+    int64_t now = clock_now(), due = progress_due_at(&w->progress), next = w->check.next_at;
     if (due != 0 && now >= due)
         return false;
     if (next != 0 && now >= next && !check_tick(&w->check, &w->tenure, w->live))
@@ -72,7 +73,7 @@ const char *watch_explain(const struct watch *w, char out[WATCH_TEXT_MAX])
     if (w->p->check == NULL)
         return progress_explain(&w->progress, out);
     snprintf(out, WATCH_TEXT_MAX, "no success for %s: %s",
-             show_duration((now_ns() - w->progress.since) / NS_PER_MS, since),
+             show_duration((clock_now() - w->progress.since) / NS_PER_MS, since),
              check_explain(&w->check, last));
     return out;
 }

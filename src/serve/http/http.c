@@ -16,8 +16,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "serve/http/server.h"
 
 #define SWEEP_MS 250 /* how late a deadline may be noticed */
@@ -245,17 +246,6 @@ static bool start_daemon(struct http *h)
     return h->epoll >= 0;
 }
 
-/* Signals are for the other threads. */
-static int start_thread(struct http *h)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&h->thread, NULL, serve, h);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc;
-}
-
 struct step http_start(struct http *h, const struct http_options *o)
 {
     h->o = *o;
@@ -269,14 +259,15 @@ struct step http_start(struct http *h, const struct http_options *o)
     h->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (h->wake >= 0)
         h->descriptor_end = descriptors_fit(h->wake, &h->o.connections);
-    int rc = h->wake < 0 || !start_daemon(h) ? errno : start_thread(h);
-    h->is_running = rc == 0 && h->daemon != NULL;
+    h->is_running =
+        h->wake >= 0 && start_daemon(h) && thread_start(&h->thread, NULL, serve, h) == 0;
     if (h->is_running)
         return GO_ON;
+    int error = errno;
     if (h->daemon != NULL)
         MHD_stop_daemon(h->daemon);
     return print_error(h->c, "cannot answer on %s: %s", h->address.text,
-                       rc != 0 ? strerror(rc) : "libmicrohttpd does not start");
+                       error != 0 ? strerror(error) : "libmicrohttpd does not start");
 }
 
 void http_stop(struct http *h)
