@@ -65,8 +65,8 @@ sources(command_sources src/cli
 sources(command_sources src/cli/commands
     completion doctor elect init leader lock once release schedule status tck)
 sources(command_sources src/cli/run
-    acquire candidate channel check guard hindrance keeper listen locked once_record plan poll_thread process_tree
-    progress relay request responder service_watchdog spawn watch)
+    acquire candidate channel check cmd_lock cmd_watch guard hindrance keeper listen once_record poll_thread
+    process_tree progress relay request responder run_options service_watchdog spawn)
 
 sources(serve_sources src/serve
     figures history history_read main model record recorder rows serve show_history)

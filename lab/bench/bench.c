@@ -123,7 +123,7 @@ static int measure_pairs(struct bench *b, int64_t until)
 /* ---- a hand-over --------------------------------------------------------------------------- */
 
 /* The one that waits, on a thread and a client of its own. */
-struct waiter {
+struct bench_waiter {
     simba_locker *locker;
     sem_t go, done;
     bool is_over;
@@ -134,7 +134,7 @@ struct waiter {
 
 static void *wait_for_mutex(void *arg)
 {
-    struct waiter *w = arg;
+    struct bench_waiter *w = arg;
     for (;;) {
         while (sem_wait(&w->go) != 0)
             ;
@@ -151,7 +151,7 @@ static void *wait_for_mutex(void *arg)
 }
 
 /* 0, or an error; of the waiter's, its text is in w->why. */
-static int hand_over(struct bench *b, struct waiter *w, int64_t asleep_us)
+static int hand_over(struct bench *b, struct bench_waiter *w, int64_t asleep_us)
 {
     int rc = simba_locker_acquire(b->one, ANSWER_MS);
     if (rc != 0)
@@ -167,7 +167,7 @@ static int hand_over(struct bench *b, struct waiter *w, int64_t asleep_us)
     return rc != 0 ? rc : w->code;
 }
 
-static int measure_handovers(struct bench *b, int64_t until, struct waiter *w)
+static int measure_handovers(struct bench *b, int64_t until, struct bench_waiter *w)
 {
     int64_t asleep = 4 * samples_quantile(&b->report.pairs, 0.5);
     pthread_t thread;
@@ -283,7 +283,7 @@ static struct step prepare(struct bench *b)
 
 static struct step measure(struct bench *b)
 {
-    static struct waiter w;
+    static struct bench_waiter w;
     int64_t began = now_us(), part = b->for_ms * 1000 / PHASES;
     int rc = measure_pairs(b, began + part);
     if (rc == 0 && stopped == 0)
@@ -344,7 +344,7 @@ static int run(struct cli *c)
     return step.code;
 }
 
-const struct command *const commands[] = {&bench_command, NULL};
+const struct subcommand *const commands[] = {&bench_command, NULL};
 
 int main(int argc, char **argv)
 {

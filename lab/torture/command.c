@@ -27,7 +27,7 @@
 #define MUTEXES 3
 #define LIE "SIMBA_TORTURE_PLANT" /* for tests: a worker says that it owns what it does not */
 
-struct request {
+struct torture_options {
     struct torture t;
     bool is_plan;
     struct server_options server;
@@ -60,7 +60,8 @@ static struct step take_faults(const struct cli *c, const char *list, fault_set 
     return usage(c, "--faults: unknown fault '%s'", unknown);
 }
 
-static struct step take_server(const struct cli *c, struct request *r, int id, const char *value)
+static struct step take_server(const struct cli *c, struct torture_options *r, int id,
+                               const char *value)
 {
     if (id == OPT_SERVER_PID)
         r->server.pid = value;
@@ -75,7 +76,7 @@ static struct step take_server(const struct cli *c, struct request *r, int id, c
 
 static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct request *r = data;
+    struct torture_options *r = data;
     struct torture *t = &r->t;
     uint64_t n = 0;
     int64_t ms;
@@ -122,7 +123,7 @@ static struct step take_option(struct cli *c, void *data, int id, char *value)
 }
 
 /* What cannot be done here is not drawn. */
-static struct step choose_faults(struct request *r)
+static struct step choose_faults(struct torture_options *r)
 {
     struct torture *t = &r->t;
     char why[256];
@@ -165,7 +166,7 @@ static struct step show_plan(const struct torture *t)
     return GO_ON;
 }
 
-static struct step write_page(const struct torture *t, const struct history *h)
+static struct step write_page(const struct torture *t, const struct run_history *h)
 {
     FILE *out = fopen(t->html, "we");
     if (out == NULL)
@@ -180,7 +181,7 @@ static struct step write_page(const struct torture *t, const struct history *h)
     return GO_ON;
 }
 
-static void name_things(const struct torture *t, struct history *h, const char **kinds)
+static void name_things(const struct torture *t, struct run_history *h, const char **kinds)
 {
     static const char *const names[] = {
 #define X(name, text) text,
@@ -205,7 +206,7 @@ static void name_things(const struct torture *t, struct history *h, const char *
              t->server != NULL ? ", and what may be done to the server" : "");
 }
 
-static int conclude(struct torture *t, struct history *h)
+static int conclude(struct torture *t, struct run_history *h)
 {
     const char *kinds[WORKERS_MAX];
     name_things(t, h, kinds);
@@ -218,7 +219,7 @@ static int conclude(struct torture *t, struct history *h)
     return is_bad ? EXIT_WRONG : written.code;
 }
 
-static struct step configure(struct request *r)
+static struct step configure(struct torture_options *r)
 {
     struct torture *t = &r->t;
     struct cli *c = t->c;
@@ -243,9 +244,9 @@ static struct step configure(struct request *r)
 
 static int run(struct cli *c)
 {
-    static struct request r;
+    static struct torture_options r;
     struct torture *t = &r.t;
-    struct history h = {.begin = 0};
+    struct run_history h = {.begin = 0};
     int signal = 0;
     *t = (struct torture){.c = c, .workers = PROCESSES, .mutexes = MUTEXES};
     t->length = LENGTH_MS * NS_PER_MS;
@@ -267,7 +268,7 @@ static int run(struct cli *c)
     return code;
 }
 
-const struct command *const commands[] = {&torture_command, NULL};
+const struct subcommand *const commands[] = {&torture_command, NULL};
 
 int main(int argc, char **argv)
 {

@@ -45,7 +45,7 @@ void network_find(struct torture *t)
 
 struct step network_start(struct torture *t)
 {
-    struct network *n = &t->network;
+    struct torture_network *n = &t->network;
     for (size_t i = 0; i < n->servers.count; i++) {
         n->proxies[i] = proxy_start(&n->servers.at[i], t->workers + 1);
         if (n->proxies[i] == NULL)

@@ -201,7 +201,7 @@ static void find_rules(const struct torture *t, const struct run_outcome *o, str
     r->live = takeover + p->backoff_max + t->lease;
 }
 
-struct step torture_run(struct torture *t, struct history *h, int *signal)
+struct step torture_run(struct torture *t, struct run_history *h, int *signal)
 {
     struct judge_rules rules;
     struct run_outcome outcome;
@@ -229,7 +229,7 @@ struct step torture_run(struct torture *t, struct history *h, int *signal)
     if (!step.ends) {
         find_rules(t, &outcome, &rules);
         rules.dropped = all.dropped;
-        if (!judge(all.at, all.count, &rules, h))
+        if (!judge_records(all.at, all.count, &rules, h))
             step = print_error(t->c, "cannot judge the records: out of memory");
     }
     *signal = outcome.signal;

@@ -24,14 +24,14 @@
 
 /* ---- what is written down ------------------------------------------------------------------ */
 
-void worker_add(struct worker *w, struct entry e)
+void worker_add(struct torture_worker *w, struct entry e)
 {
     e.worker = (uint16_t)w->number;
     e.life = (uint16_t)w->life;
     record_add(w->record, &e);
 }
 
-bool worker_says_yes(struct worker *w, unsigned mutex, uint64_t token,
+bool worker_says_yes(struct torture_worker *w, unsigned mutex, uint64_t token,
                      bool (*owns)(void *, uint64_t), void *handle)
 {
     int64_t before = clock_now();
@@ -48,12 +48,12 @@ bool worker_says_yes(struct worker *w, unsigned mutex, uint64_t token,
     return is_yes;
 }
 
-void worker_began(struct worker *w, unsigned mutex)
+void worker_began(struct torture_worker *w, unsigned mutex)
 {
     atomic_fetch_add(&w->t->control->mutex[mutex].tenures, 1);
 }
 
-void worker_wants(struct worker *w, unsigned mutex, bool wants)
+void worker_wants(struct torture_worker *w, unsigned mutex, bool wants)
 {
     int64_t now = clock_now();
     worker_add(w, (struct entry){.kind = ENTRY_WANT,
@@ -63,8 +63,8 @@ void worker_wants(struct worker *w, unsigned mutex, bool wants)
                                  .after = now});
 }
 
-void worker_add_callback(struct worker *w, unsigned mutex, int64_t handle, enum callback_kind kind,
-                         const struct simba_state *state, int64_t before)
+void worker_add_callback(struct torture_worker *w, unsigned mutex, int64_t handle,
+                         enum callback_kind kind, const struct simba_state *state, int64_t before)
 {
     uint64_t token = state == NULL               ? 0
                      : kind == CALLBACK_ACQUIRED ? state->after.token
@@ -81,12 +81,12 @@ void worker_add_callback(struct worker *w, unsigned mutex, int64_t handle, enum 
 
 /* ---- what it is asked for ------------------------------------------------------------------ */
 
-bool worker_must_end(const struct worker *w)
+bool worker_must_end(const struct torture_worker *w)
 {
     return atomic_load(&w->t->control->worker[w->number].last_life) > w->life;
 }
 
-bool worker_take_order(struct worker *w, enum fault *fault, unsigned *mutex)
+bool worker_take_order(struct torture_worker *w, enum fault *fault, unsigned *mutex)
 {
     uint64_t order = atomic_load(&w->t->control->worker[w->number].order);
     if (order == w->order)
@@ -105,7 +105,7 @@ void worker_sleep(int64_t ns)
 /* A thread that does nothing but find out how late this process runs. */
 static void *pulse(void *arg)
 {
-    struct worker *w = arg;
+    struct torture_worker *w = arg;
     while (!atomic_load(&w->is_over)) {
         int64_t due = clock_now() + PULSE;
         worker_sleep(PULSE);
@@ -119,7 +119,7 @@ static void *pulse(void *arg)
 /* ---- what it draws ------------------------------------------------------------------------- */
 
 /* Most are short; some need renewals; some are longer than the lease. */
-int64_t worker_draw_hold(struct worker *w)
+int64_t worker_draw_hold(struct torture_worker *w)
 {
     int64_t of_twenty = rng_between(&w->random, 0, 20), lease = w->t->period.lease;
     if (of_twenty < 17)
@@ -128,7 +128,7 @@ int64_t worker_draw_hold(struct worker *w)
                           : rng_between(&w->random, lease, 3 * lease);
 }
 
-int64_t draw_callback(const struct worker *w, uint64_t *random)
+int64_t draw_callback(const struct torture_worker *w, uint64_t *random)
 {
     int64_t of_ten = rng_between(random, 0, 10), lease = w->t->period.lease;
     return of_ten < 6 ? 0 : rng_between(random, 0, of_ten < 9 ? lease / 100 : lease / 5);
@@ -136,7 +136,7 @@ int64_t draw_callback(const struct worker *w, uint64_t *random)
 
 /* ---- its client ---------------------------------------------------------------------------- */
 
-void worker_open(struct worker *w)
+void worker_open(struct torture_worker *w)
 {
     struct cli *c = w->t->c;
     c->is_driven = w->kind == WORKER_LOOP;
@@ -147,7 +147,7 @@ void worker_open(struct worker *w)
 }
 
 /* Nothing is freed before that has succeeded, so it is asked again; the torturer ends it. */
-void worker_close(struct worker *w)
+void worker_close(struct torture_worker *w)
 {
     int rc;
     do {
@@ -166,7 +166,7 @@ void worker_close(struct worker *w)
     }
 }
 
-void worker_options(const struct worker *w, struct simba_handle_options *o)
+void worker_options(const struct torture_worker *w, struct simba_handle_options *o)
 {
     const struct period *p = &w->t->period;
     *o = (struct simba_handle_options)SIMBA_HANDLE_OPTIONS_INIT;
@@ -179,7 +179,7 @@ void worker_options(const struct worker *w, struct simba_handle_options *o)
 /* ---- what it leaves behind ----------------------------------------------------------------- */
 
 /* Libraries keep some things from their first use on: so there is one before it is counted. */
-static bool warm_up(struct worker *w, struct resources *r)
+static bool warm_up(struct torture_worker *w, struct resources *r)
 {
     struct simba_owner owner;
     char name[SIMBA_MUTEX_MAX + 1];
@@ -191,7 +191,7 @@ static bool warm_up(struct worker *w, struct resources *r)
     return rc == 0 && r->threads <= w->threads;
 }
 
-static void add_resources(struct worker *w, const struct resources *before)
+static void add_resources(struct torture_worker *w, const struct resources *before)
 {
     static struct resources now;
     char to[PATH_MAX];
@@ -208,7 +208,7 @@ static void add_resources(struct worker *w, const struct resources *before)
 
 /* ---- the operator -------------------------------------------------------------------------- */
 
-static void evict(struct worker *w, enum fault fault, unsigned mutex)
+static void evict(struct torture_worker *w, enum fault fault, unsigned mutex)
 {
     char name[SIMBA_MUTEX_MAX + 1];
     int64_t before = clock_now();
@@ -231,7 +231,7 @@ static void evict(struct worker *w, enum fault fault, unsigned mutex)
 }
 
 /* Nothing strikes this process: so it finds out how late the store answers. */
-static void ask_store(struct worker *w)
+static void ask_store(struct torture_worker *w)
 {
     struct simba_owner owner;
     char name[SIMBA_MUTEX_MAX + 1];
@@ -245,7 +245,7 @@ static void ask_store(struct worker *w)
                                      .after = now});
 }
 
-static void operator_run(struct worker *w)
+static void operator_run(struct torture_worker *w)
 {
     enum fault fault;
     unsigned mutex;
@@ -285,7 +285,7 @@ static void become_child(void)
 
 _Noreturn void worker_main(const struct torture *t, unsigned number, unsigned life)
 {
-    static struct worker w;
+    static struct torture_worker w;
     char path[PATH_MAX];
     static struct resources before;
     pid_t parent = getppid();

@@ -20,7 +20,7 @@ enum phase {
 };
 
 struct contender {
-    struct worker *w;
+    struct torture_worker *w;
     unsigned mutex;
     int64_t number; /* of all handles of this worker */
     simba_contender *c;
@@ -92,7 +92,7 @@ static void on_closed(void *data)
 
 /* ---- the main thread ----------------------------------------------------------------------- */
 
-static struct contender *create(struct worker *w, unsigned mutex)
+static struct contender *create(struct torture_worker *w, unsigned mutex)
 {
     struct simba_handle_options o;
     char name[SIMBA_MUTEX_MAX + 1];
@@ -137,7 +137,7 @@ static bool lies(void *handle, uint64_t token)
 
 static void leave(struct contender *k, bool stops)
 {
-    struct worker *w = k->w;
+    struct torture_worker *w = k->w;
     int64_t lease = w->t->period.lease, pause = rng_between(&w->random, 0, lease / 4);
     struct entry e = {.kind = ENTRY_LEAVE, .mutex = (uint16_t)k->mutex, .token = k->token};
     e.before = clock_now();
@@ -222,7 +222,7 @@ static void stop(struct contender *k)
     }
 }
 
-static void leave_all(struct worker *w, struct contender **all)
+static void leave_all(struct torture_worker *w, struct contender **all)
 {
     for (unsigned i = 0; i < w->t->mutexes; i++) {
         set_wants(all[i], false);
@@ -231,7 +231,7 @@ static void leave_all(struct worker *w, struct contender **all)
     }
 }
 
-static void obey(struct worker *w, struct contender **all, enum fault fault, unsigned mutex)
+static void obey(struct torture_worker *w, struct contender **all, enum fault fault, unsigned mutex)
 {
     struct contender *k = all[mutex];
     if (fault == FAULT_STOP) {
@@ -249,7 +249,7 @@ static void obey(struct worker *w, struct contender **all, enum fault fault, uns
 
 /* Lets the library work, and callbacks come. Before it works it is asked: whoever was frozen here
  * must hear no from the clock alone. */
-static void drive(struct worker *w, struct contender **all)
+static void drive(struct torture_worker *w, struct contender **all)
 {
     int64_t timeout = simba_poll_timeout(w->client);
     struct pollfd fd = {simba_poll_fd(w->client), POLLIN, 0};
@@ -263,7 +263,7 @@ static void drive(struct worker *w, struct contender **all)
     simba_poll(w->client);
 }
 
-void contenders_run(struct worker *w)
+void contenders_run(struct torture_worker *w)
 {
     struct contender *all[MUTEXES_MAX] = {NULL};
     enum fault fault;

@@ -10,7 +10,7 @@
 #define PENDING 1 /* no code of an outcome */
 
 struct locker {
-    struct worker *w;
+    struct torture_worker *w;
     unsigned mutex;
     int64_t number;
     simba_locker *l;
@@ -37,7 +37,7 @@ static void on_closed(void *data)
     free(k);
 }
 
-static struct locker *create(struct worker *w, unsigned mutex)
+static struct locker *create(struct torture_worker *w, unsigned mutex)
 {
     struct simba_handle_options o;
     char name[SIMBA_MUTEX_MAX + 1];
@@ -56,7 +56,7 @@ static struct locker *create(struct worker *w, unsigned mutex)
     return k;
 }
 
-static void create_all(struct worker *w, struct locker **all)
+static void create_all(struct torture_worker *w, struct locker **all)
 {
     for (unsigned i = 0; i < w->t->mutexes; i++)
         all[i] = create(w, i);
@@ -68,15 +68,15 @@ static bool owns(void *handle, uint64_t token)
 }
 
 /* Now and then it only asks; else it waits for up to three leases. */
-static int64_t draw_timeout(struct worker *w)
+static int64_t draw_timeout(struct torture_worker *w)
 {
     if (rng_between(&w->random, 0, 10) == 0)
         return 0;
     return rng_between(&w->random, 1, 2 + 3 * w->t->period.lease / NS_PER_MS);
 }
 
-static void add_call(struct worker *w, unsigned mutex, enum call_kind kind, int64_t limit, int code,
-                     int64_t before)
+static void add_call(struct torture_worker *w, unsigned mutex, enum call_kind kind, int64_t limit,
+                     int code, int64_t before)
 {
     worker_add(w, (struct entry){.kind = ENTRY_CALL,
                                  .detail = (uint8_t)kind,
@@ -87,7 +87,8 @@ static void add_call(struct worker *w, unsigned mutex, enum call_kind kind, int6
                                  .after = clock_now()});
 }
 
-static void add_leave(struct worker *w, unsigned mutex, uint64_t token, int code, int64_t before)
+static void add_leave(struct torture_worker *w, unsigned mutex, uint64_t token, int code,
+                      int64_t before)
 {
     worker_add(w, (struct entry){.kind = ENTRY_LEAVE,
                                  .mutex = (uint16_t)mutex,
@@ -122,7 +123,7 @@ static void release(struct locker *k)
     add_call(k->w, k->mutex, CALL_RELEASE, k->w->t->period.patience, rc, before);
 }
 
-static void obey(struct worker *w, struct locker **all, enum fault fault, unsigned mutex)
+static void obey(struct torture_worker *w, struct locker **all, enum fault fault, unsigned mutex)
 {
     if (fault == FAULT_STOP) {
         simba_locker_destroy(all[mutex]->l);
@@ -136,7 +137,7 @@ static void obey(struct worker *w, struct locker **all, enum fault fault, unsign
 
 static void hold(struct locker *k)
 {
-    struct worker *w = k->w;
+    struct torture_worker *w = k->w;
     int64_t until = clock_now() + worker_draw_hold(w);
     k->token = simba_locker_token(k->l);
     worker_began(w, k->mutex);
@@ -146,7 +147,7 @@ static void hold(struct locker *k)
     release(k);
 }
 
-void lockers_run(struct worker *w)
+void lockers_run(struct torture_worker *w)
 {
     struct locker *all[MUTEXES_MAX] = {NULL};
     enum fault fault;
@@ -240,7 +241,7 @@ static void step(struct locker *k)
 
 static struct locker *replace(struct locker *k)
 {
-    struct worker *w = k->w;
+    struct torture_worker *w = k->w;
     unsigned mutex = k->mutex;
     bool is_owner = k->phase == HELD && owns(k->l, k->token);
     uint64_t token = k->token; /* k may be gone when it is closed */
@@ -253,7 +254,7 @@ static struct locker *replace(struct locker *k)
     return create(w, mutex);
 }
 
-static void leave_all(struct worker *w, struct locker **all)
+static void leave_all(struct torture_worker *w, struct locker **all)
 {
     for (unsigned i = 0; i < w->t->mutexes; i++) {
         struct locker *k = all[i];
@@ -265,7 +266,8 @@ static void leave_all(struct worker *w, struct locker **all)
     }
 }
 
-static void obey_async(struct worker *w, struct locker **all, enum fault fault, unsigned mutex)
+static void obey_async(struct torture_worker *w, struct locker **all, enum fault fault,
+                       unsigned mutex)
 {
     struct locker *k = all[mutex];
     if (fault == FAULT_STOP) {
@@ -282,7 +284,7 @@ static void obey_async(struct worker *w, struct locker **all, enum fault fault, 
     }
 }
 
-void async_lockers_run(struct worker *w)
+void async_lockers_run(struct torture_worker *w)
 {
     struct locker *all[MUTEXES_MAX] = {NULL};
     enum fault fault;

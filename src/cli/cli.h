@@ -32,7 +32,7 @@ enum exit_code { EXIT_CODES(X) };
 struct cli {
     char **argv;      /* as it was given, but for what is blanked */
     struct args args; /* of a copy */
-    const struct command *command;
+    const struct subcommand *command;
     struct setting setting[SETTINGS];
     bool json, quiet, dry_run;
     enum log_format log;    /* how lines on stderr look, and what they are about: */
@@ -53,7 +53,7 @@ struct cli {
     char store[URL_MAX];           /* to show */
 };
 
-struct command {
+struct subcommand {
     const char *name, *operands, *summary;
     const char
         *one; /* what to say of a second operand, to cli_take_operand(); NULL: there may be more */

@@ -15,9 +15,9 @@
 
 #define COMMANDS_MAX 32 /* for suggestions */
 
-static const struct command *find_command(const char *name)
+static const struct subcommand *find_command(const char *name)
 {
-    const struct command *const *m = commands;
+    const struct subcommand *const *m = commands;
     while (*m != NULL && strcmp((*m)->name, name) != 0)
         m++;
     return *m;
@@ -58,7 +58,7 @@ static int run(struct cli *c, command_fn *start)
         help_print_json();
         return 0;
     }
-    const struct command *m = name != NULL ? find_command(name) : NULL;
+    const struct subcommand *m = name != NULL ? find_command(name) : NULL;
     if (m == NULL && name != NULL)
         return no_command(c, name).code;
     if (is_help) {

@@ -25,7 +25,7 @@
 #define STREAMS 512
 #define SINCE_MS 3600000
 
-struct server {
+struct viewer {
     struct model model;
     int64_t keep_ms;
     struct signals signals;
@@ -35,7 +35,7 @@ struct server {
 
 static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct server *s = data;
+    struct viewer *s = data;
     if (id == OPT_KEEP)
         return cli_take_keep(c, value, &s->keep_ms);
     if (id == OPT_HISTORY)
@@ -102,14 +102,14 @@ static bool parse_before(const char *text, struct history_page *q)
 
 static void answer_page(void *data, struct http_request *r)
 {
-    const struct server *s = data;
+    const struct viewer *s = data;
     http_header(r, "Content-Security-Policy", SERVE_PAGE_POLICY);
     http_answer_static(r, 200, HTTP_HTML, s->page, s->page_length);
 }
 
 static void answer_mutexes(void *data, struct http_request *r)
 {
-    struct server *s = data;
+    struct viewer *s = data;
     struct json_buffer t = {0};
     size_t limit;
     if (!take_limit(r, &limit))
@@ -120,7 +120,7 @@ static void answer_mutexes(void *data, struct http_request *r)
 
 static void answer_history(void *data, struct http_request *r)
 {
-    struct server *s = data;
+    struct viewer *s = data;
     struct json_buffer t = {0};
     struct history_page q = {
         .mutex = http_query(r, "mutex"), .before_ms = INT64_MAX, .before_row = INT64_MAX};
@@ -141,7 +141,7 @@ static void answer_history(void *data, struct http_request *r)
 /* Under the lock, so that no change is lost between the two. */
 static void answer_events(void *data, struct http_request *r)
 {
-    struct server *s = data;
+    struct viewer *s = data;
     struct json_buffer t = {0};
     pthread_mutex_lock(&s->model.follow.lock);
     model_write_hello(&s->model, &t);
@@ -158,7 +158,7 @@ static void answer_events(void *data, struct http_request *r)
 
 static void answer_metrics(void *data, struct http_request *r)
 {
-    struct server *s = data;
+    struct viewer *s = data;
     struct json_buffer t = {0};
     model_write_metrics(&s->model, &t);
     answer(r, 200, METRICS_PAGE_TYPE, &t);
@@ -166,7 +166,7 @@ static void answer_metrics(void *data, struct http_request *r)
 
 static void answer_health(void *data, struct http_request *r)
 {
-    struct server *s = data;
+    struct viewer *s = data;
     struct json_buffer t = {0};
     bool is_answering = model_write_health(&s->model, &t);
     answer(r, is_answering ? 200 : 503, HTTP_TEXT, &t);
@@ -184,7 +184,7 @@ static const struct http_route routes[] = {
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-static struct step make_page(struct server *s, const struct cli *c)
+static struct step make_page(struct viewer *s, const struct cli *c)
 {
     struct json_buffer t = {0};
     for (const char *const *at = serve_page_head; *at != NULL; at++)
@@ -194,7 +194,7 @@ static struct step make_page(struct server *s, const struct cli *c)
     return t.failed ? print_error(c, "out of memory") : GO_ON;
 }
 
-static struct step open_history(struct server *s, const struct cli *c)
+static struct step open_history(struct viewer *s, const struct cli *c)
 {
     const char *path = c->setting[SET_HISTORY].value;
     if (path == NULL && s->keep_ms > 0)
@@ -218,7 +218,7 @@ static void say_where(const struct cli *c, const struct http *h)
                address_others(http_address(h)));
 }
 
-static _Noreturn void serve_until_signal(struct server *s)
+static _Noreturn void serve_until_signal(struct viewer *s)
 {
     struct pollfd fd = {s->signals.fd, POLLIN, 0};
     struct signalfd_siginfo info;
@@ -235,14 +235,14 @@ static _Noreturn void serve_until_signal(struct server *s)
     }
 }
 
-static struct step listen_as_set(struct server *s, const struct cli *c)
+static struct step listen_as_set(struct viewer *s, const struct cli *c)
 {
     const struct setting *set = &c->setting[SET_LISTEN];
     return http_listen(c, set->value != NULL ? set->where : "--listen", set->by_flag,
                        set->value != NULL ? set->value : SERVE_ADDRESS, &s->model.http);
 }
 
-static struct step start(struct server *s, struct cli *c)
+static struct step start(struct viewer *s, struct cli *c)
 {
     struct http_options o = {.routes = routes,
                              .data = s,
@@ -274,7 +274,7 @@ static struct step start(struct server *s, struct cli *c)
 
 int serve_run(struct cli *c)
 {
-    static struct server s;
+    static struct viewer s;
     struct step step = cli_take(c, take_option, cli_take_url, &s);
     if (!step.ends)
         step = cli_configure(c);

@@ -10,7 +10,7 @@
 /* ---- what is known ------------------------------------------------------------------------- */
 
 /* Then CMD is the second operand. */
-static bool has_cmd(const struct command *m)
+static bool has_cmd(const struct subcommand *m)
 {
     return strstr(m->operands, "CMD") != NULL;
 }
@@ -69,7 +69,7 @@ static void put_bash_options(const struct option *o, bool with_value)
 
 static void put_names(void)
 {
-    for (const struct command *const *m = commands; *m != NULL; m++)
+    for (const struct subcommand *const *m = commands; *m != NULL; m++)
         printf(" %s", (*m)->name);
     puts("' ;;");
 }
@@ -80,7 +80,7 @@ static void put_bash_kinds(void)
     puts("    case $value in\n"
          "    '')\n"
          "        [[ $cur != -* ]] && case $command in");
-    for (const struct command *const *m = commands; *m != NULL; m++) {
+    for (const struct subcommand *const *m = commands; *m != NULL; m++) {
         const char *kind = kind_of((*m)->operands);
         if (kind != NULL)
             printf("        %s) ((before > 0 && words > 0)) || kind=%s ;;\n", (*m)->name, kind);
@@ -146,7 +146,7 @@ static void put_bash(void)
          "        elif [[ -z $command ]]; then\n"
          "            command=$word\n"
          "            case $command in");
-    for (const struct command *const *m = commands; *m != NULL; m++) {
+    for (const struct subcommand *const *m = commands; *m != NULL; m++) {
         printf("            %s) before=%d values+='", (*m)->name, (int)has_cmd(*m));
         put_bash_options((*m)->options, true);
         puts(" ' ;;");
@@ -175,7 +175,7 @@ static void put_bash(void)
          "    case $command in");
     printf("    '') [[ $cur == -* ]] || options='help");
     put_names();
-    for (const struct command *const *m = commands; *m != NULL; m++) {
+    for (const struct subcommand *const *m = commands; *m != NULL; m++) {
         if (strcmp((*m)->name, "completion") == 0) {
             puts("    completion) [[ $cur == -* ]] || options='bash zsh fish' ;;");
             continue;
@@ -247,7 +247,7 @@ static void put_zsh(void)
     put_zsh_options(common_options, "");
     puts("    )\n"
          "    commands=(");
-    for (const struct command *const *m = commands; *m != NULL; m++) {
+    for (const struct subcommand *const *m = commands; *m != NULL; m++) {
         printf("        '%s:", (*m)->name);
         put_quoted((*m)->summary, ":\\");
         puts("'");
@@ -260,7 +260,7 @@ static void put_zsh(void)
          "        return\n"
          "    fi\n"
          "    case $words[1] in");
-    for (const struct command *const *m = commands; *m != NULL; m++) {
+    for (const struct subcommand *const *m = commands; *m != NULL; m++) {
         printf("    %s)\n        _arguments -S $common \\\n", (*m)->name);
         put_zsh_options((*m)->options, " \\");
         if (has_cmd(*m))
@@ -319,7 +319,7 @@ static void put_fish(void)
            "complete -c simba -f\n",
            "$url");
     put_fish_options(common_options, "");
-    for (const struct command *const *m = commands; *m != NULL; m++) {
+    for (const struct subcommand *const *m = commands; *m != NULL; m++) {
         printf("complete -c simba -n __fish_use_subcommand -a %s -d '", (*m)->name);
         put_quoted((*m)->summary, "\\");
         puts("'");
@@ -356,7 +356,7 @@ static int run(struct cli *c)
     return 0;
 }
 
-const struct command completion_command = {
+const struct subcommand completion_command = {
     .name = "completion",
     .operands = "SHELL",
     .one = "one shell at a time",

@@ -125,7 +125,7 @@ static bool reach(struct doctor *d, const char *mutex)
 }
 
 /* Two tenures of one mutex, by two clients; the second waits for the first. */
-struct tenure {
+struct trial {
     simba_locker *locker;
     pthread_t thread;
     int code;
@@ -135,7 +135,7 @@ struct tenure {
 
 static void *take_mutex(void *arg)
 {
-    struct tenure *t = arg;
+    struct trial *t = arg;
     t->code = simba_locker_acquire(t->locker, TIMEOUT_MS);
     if (t->code == SIMBA_ETIMEOUT) /* it may just have become free */
         t->code = simba_locker_acquire(t->locker, 0);
@@ -155,8 +155,8 @@ static bool fail(struct doctor *d, int code, const char *why)
 /* Who holds the mutex of all doctors is most likely one of them, or one that was killed and
  * whose lease runs out; and a store that may have forgotten owners grants nothing for a while.
  * Neither is a fault. */
-static bool explain(struct doctor *d, const char *mutex, const struct tenure *first,
-                    const struct tenure *failed)
+static bool explain(struct doctor *d, const char *mutex, const struct trial *first,
+                    const struct trial *failed)
 {
     struct simba_owner owner;
     bool late = failed->code == SIMBA_ETIMEOUT || failed->code == SIMBA_EHELD ||
@@ -178,8 +178,8 @@ static bool explain(struct doctor *d, const char *mutex, const struct tenure *fi
     return false;
 }
 
-static bool hand_over(struct doctor *d, const char *mutex, struct tenure *first,
-                      struct tenure *second)
+static bool hand_over(struct doctor *d, const char *mutex, struct trial *first,
+                      struct trial *second)
 {
     const struct timespec pause = {.tv_nsec = 300000000}; /* until it waits; else it is no test */
     take_mutex(first);
@@ -222,7 +222,7 @@ static void tell_of_hand_over(struct doctor *d)
 
 static void use(struct doctor *d, const char *mutex)
 {
-    struct tenure first = {.code = 0}, second = {.code = 0};
+    struct trial first = {.code = 0}, second = {.code = 0};
     simba_client *other = d->c->client;
     struct step step = cli_open(d->c); /* a second client, as another process would be */
     int created = step.ends ? SIMBA_ESTORE : 0;
@@ -400,7 +400,7 @@ static int run(struct cli *c)
     return !reached ? EXIT_TROUBLE : d.worst == BAD ? EXIT_ILL : 0;
 }
 
-const struct command doctor_command = {
+const struct subcommand doctor_command = {
     .name = "doctor",
     .operands = "[URL]",
     .summary = "is the store fit for use, and what is guaranteed",

@@ -37,7 +37,7 @@ static const struct option options[] = {
     {NULL, 0, 0, NULL, NULL},
 };
 
-struct request {
+struct init_options {
     bool shared, print, upgrades;
     const char *group;
     gid_t gid;
@@ -46,7 +46,7 @@ struct request {
 
 static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct request *r = data;
+    struct init_options *r = data;
     (void)c;
     if (id == OPT_SHARED)
         r->shared = true;
@@ -57,7 +57,7 @@ static struct step take_option(struct cli *c, void *data, int id, char *value)
     return GO_ON;
 }
 
-static struct step find_group(struct cli *c, struct request *r)
+static struct step find_group(struct cli *c, struct init_options *r)
 {
     char *end;
     if (r->shared != (r->group != NULL))
@@ -157,8 +157,8 @@ static bool is_home(const struct stat *s)
 
 /* A folder that we did not make is changed only if it can be nothing but the store's: nobody
  * else may use it, and nothing else is in it. */
-static bool may_change(struct cli *c, const struct request *r, const struct sqlite_path *at, int fd,
-                       const struct stat *s)
+static bool may_change(struct cli *c, const struct init_options *r, const struct sqlite_path *at,
+                       int fd, const struct stat *s)
 {
     char why[NAME_MAX + 64] = "", what[NAME_MAX + 1];
     bool is_private = (s->st_mode & 077) == 0 || (s->st_mode & 07777) == SHARED_MODE;
@@ -178,7 +178,7 @@ static bool may_change(struct cli *c, const struct request *r, const struct sqli
     return false;
 }
 
-static bool share_folder(struct cli *c, const struct request *r, const struct sqlite_path *at,
+static bool share_folder(struct cli *c, const struct init_options *r, const struct sqlite_path *at,
                          int fd, bool is_new)
 {
     struct stat s;
@@ -194,7 +194,8 @@ static bool share_folder(struct cli *c, const struct request *r, const struct sq
     return done;
 }
 
-static bool share(struct cli *c, const struct request *r, const struct sqlite_path *at, bool is_new)
+static bool share(struct cli *c, const struct init_options *r, const struct sqlite_path *at,
+                  bool is_new)
 {
     int fd = open(at->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool done = share_folder(c, r, at, fd, is_new);
@@ -211,7 +212,7 @@ static bool share(struct cli *c, const struct request *r, const struct sqlite_pa
     return done;
 }
 
-static struct step init_sqlite(struct cli *c, struct request *r)
+static struct step init_sqlite(struct cli *c, struct init_options *r)
 {
     static struct sqlite_path at;
     const char *wrong = sqlite_path_of(r->url, &at);
@@ -235,7 +236,7 @@ static struct step init_sqlite(struct cli *c, struct request *r)
 #define UPGRADE "create=upgrade"
 
 /* The store makes its table by itself; that it changes one that is there has to be asked for. */
-static struct step init_sql(struct cli *c, struct request *r)
+static struct step init_sql(struct cli *c, struct init_options *r)
 {
     static char url[URL_MAX + sizeof UPGRADE + 1];
     if (strstr(r->url, "create=") != NULL)
@@ -255,14 +256,14 @@ static void say_table(void *data, const struct simba_finding *f)
 
 /* ---- the others ---------------------------------------------------------------------------- */
 
-static struct step init_nothing(struct cli *c, struct request *r)
+static struct step init_nothing(struct cli *c, struct init_options *r)
 {
     (void)r;
     print_note(c, "nothing has to be made for this kind of store");
     return GO_ON;
 }
 
-static struct step init_others(struct cli *c, struct request *r)
+static struct step init_others(struct cli *c, struct init_options *r)
 {
     (void)c;
     (void)r;
@@ -270,7 +271,7 @@ static struct step init_others(struct cli *c, struct request *r)
 }
 
 static const struct preparation {
-    struct step (*init)(struct cli *c, struct request *r); /* then the store can be asked */
+    struct step (*init)(struct cli *c, struct init_options *r); /* then the store can be asked */
     const char *schema, *notes, *upgrade,
         *user; /* the SQL that the store itself runs, and whom it is for */
 } preparations[STORE_KINDS] = {
@@ -297,7 +298,7 @@ static struct step print_schema(const struct cli *c, const struct preparation *k
 }
 
 /* The first exchange makes what the store makes by itself, such as tables. */
-static struct step exchange(struct cli *c, const struct request *r)
+static struct step exchange(struct cli *c, const struct init_options *r)
 {
     struct step step = cli_open(c);
     if (step.ends)
@@ -320,7 +321,7 @@ static struct step exchange(struct cli *c, const struct request *r)
 
 static int run(struct cli *c)
 {
-    struct request r = {.shared = false};
+    struct init_options r = {.shared = false};
     char by_default[URL_MAX];
     struct step step = cli_take(c, take_option, cli_take_url, &r);
     if (!step.ends)
@@ -347,7 +348,7 @@ static int run(struct cli *c)
     return step.code;
 }
 
-const struct command init_command = {
+const struct subcommand init_command = {
     .name = "init",
     .operands = "[URL]",
     .summary = "make the store ready: its folder, its tables",

@@ -68,7 +68,7 @@ static int run(struct cli *c)
     return code;
 }
 
-const struct command leader_command = {
+const struct subcommand leader_command = {
     .name = "leader",
     .operands = "NAME",
     .one = "one NAME at a time",

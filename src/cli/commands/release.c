@@ -38,7 +38,7 @@ static const struct option options[] = {
     {NULL, 0, 0, NULL, NULL},
 };
 
-struct request {
+struct release_options {
     const char *mutex;
     uint64_t token;
     bool forced, yes, waits, clears_note;
@@ -47,7 +47,7 @@ struct request {
 
 static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct request *r = data;
+    struct release_options *r = data;
     char *end;
     switch (id) {
     case OPT_FORCE:
@@ -75,7 +75,7 @@ static struct step take_option(struct cli *c, void *data, int id, char *value)
 /* --wait 5s NAME: 5s was taken for the name. */
 static struct step take_name(struct cli *c, void *data, int id, char *value)
 {
-    const struct request *r = data;
+    const struct release_options *r = data;
     int64_t ms;
     if (c->operand_count > 0 && r->waits && r->wait_ms == SIMBA_FOREVER &&
         simba_duration_parse(c->operands[0], &ms) == 0)
@@ -89,7 +89,8 @@ static bool can_ask(void)
     return isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0;
 }
 
-static bool confirms(const struct request *r, const struct cli *c, const struct simba_owner *o)
+static bool confirms(const struct release_options *r, const struct cli *c,
+                     const struct simba_owner *o)
 {
     char answer[16] = "", name[SIMBA_MUTEX_MAX + 1], id[SIMBA_ID_MAX + 1], left[24];
     if (r->yes)
@@ -107,7 +108,7 @@ static bool confirms(const struct request *r, const struct cli *c, const struct 
 /* ---- the end ------------------------------------------------------------------------------- */
 
 /* now: who has it since; nobody, or another tenure of the same owner, such as simba elect. */
-static int report_end(const struct cli *c, const struct request *r, struct simba_owner *o,
+static int report_end(const struct cli *c, const struct release_options *r, struct simba_owner *o,
                       const struct simba_owner *now, int64_t waited_ms)
 {
     bool is_expired = simba_now() >= o->transition_at - ROUNDING_MS;
@@ -130,8 +131,8 @@ static int report_end(const struct cli *c, const struct request *r, struct simba
     return 0;
 }
 
-static int report_no_end(const struct cli *c, const struct request *r, const struct simba_owner *o,
-                         int64_t waited_ms)
+static int report_no_end(const struct cli *c, const struct release_options *r,
+                         const struct simba_owner *o, int64_t waited_ms)
 {
     char waited[24], left[24];
     print_error(
@@ -152,7 +153,7 @@ static int64_t read_timeout_ms(int64_t left_ms)
 /* Nobody renews an evicted tenure, so its lease is the longest that this can take; a renewal may
  * have come just before the eviction, so the lease is the one that was read last. Errors of the
  * store are waited out, too. */
-static int await_end(const struct cli *c, const struct request *r, struct simba_owner *o)
+static int await_end(const struct cli *c, const struct release_options *r, struct simba_owner *o)
 {
     int64_t began = simba_now(), pause_ms = READ_MS;
     struct simba_owner seen;
@@ -179,7 +180,7 @@ static int await_end(const struct cli *c, const struct request *r, struct simba_
 }
 
 /* The tenure that was looked at is the one that is ended, not one that has begun meanwhile. */
-static int release(struct cli *c, struct request *r)
+static int release(struct cli *c, struct release_options *r)
 {
     struct simba_owner o;
     int rc = simba_read(c->client, r->mutex, ANSWER_MS, &o);
@@ -233,7 +234,8 @@ static int release(struct cli *c, struct request *r)
 
 /* ---- the note ------------------------------------------------------------------------------ */
 
-static bool confirms_note(const struct request *r, const struct cli *c, const struct simba_note *n)
+static bool confirms_note(const struct release_options *r, const struct cli *c,
+                          const struct simba_note *n)
 {
     char answer[16] = "", name[SIMBA_MUTEX_MAX + 1], note[128];
     if (r->yes)
@@ -263,7 +265,7 @@ static void on_taken(void *data, int code)
 
 /* Only an owner writes the note. We wait for our turn, and whoever owns the mutex before that is made to
  * give it up: where there is a queue, those in front of us come first. */
-static void take_mutex(const struct cli *c, const struct request *r, simba_locker *l,
+static void take_mutex(const struct cli *c, const struct release_options *r, simba_locker *l,
                        struct taking *t)
 {
     uint64_t evicted = 0;
@@ -283,7 +285,7 @@ static void take_mutex(const struct cli *c, const struct request *r, simba_locke
     }
 }
 
-static int publish_nothing(struct cli *c, const struct request *r, simba_locker *l,
+static int publish_nothing(struct cli *c, const struct release_options *r, simba_locker *l,
                            const struct simba_note *before)
 {
     struct taking t = {.is_over = false};
@@ -310,7 +312,7 @@ static int publish_nothing(struct cli *c, const struct request *r, simba_locker 
     return 0;
 }
 
-static int clear_note(struct cli *c, const struct request *r)
+static int clear_note(struct cli *c, const struct release_options *r)
 {
     struct simba_note before;
     simba_locker *l = NULL;
@@ -337,7 +339,7 @@ static int clear_note(struct cli *c, const struct request *r)
 
 static int run(struct cli *c)
 {
-    struct request r = {.wait_ms = SIMBA_FOREVER};
+    struct release_options r = {.wait_ms = SIMBA_FOREVER};
     struct step step = cli_take(c, take_option, take_name, &r);
     if (!step.ends && c->operand_count == 0)
         return usage(c, "missing NAME, the mutex to release: simba release NAME").code;
@@ -357,7 +359,7 @@ static int run(struct cli *c)
     return code;
 }
 
-const struct command release_command = {
+const struct subcommand release_command = {
     .name = "release",
     .operands = "NAME",
     .one = "one NAME at a time",

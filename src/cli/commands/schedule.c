@@ -7,7 +7,7 @@
 #include "cli/messages.h"
 #include "cli/owner_list.h"
 #include "cli/run/candidate.h"
-#include "cli/run/plan.h"
+#include "cli/run/run_options.h"
 #include "cli/shown.h"
 
 #define DRY_RUN_TICKS 10
@@ -41,7 +41,7 @@ static const struct option options[] = {
      "own NAME at least this long, even if a signal comes; default 0"},
     {"once", 0, OPT_ONCE, NULL, "one run, then exit with CMD's status"},
     {"command", 'c', OPT_COMMAND, "STRING", "CMD for the shell: sh -c STRING"},
-    PLAN_OPTIONS_OF_CANDIDATES,
+    RUN_OPTIONS_OF_CANDIDATES,
     {NULL, 0, 0, NULL, NULL},
 };
 
@@ -63,8 +63,8 @@ static const char help[] =
     "  simba schedule backup --cron '30 3 * * *' --zone Europe/Berlin ./backup.sh\n"
     "  simba schedule report --delay 1h --initial-delay 10s -c './make && ./send'\n";
 
-struct schedule {
-    struct plan plan;
+struct schedule_command {
+    struct run_options options;
     struct running running;
     struct candidate candidate;
     struct simba_schedule when;
@@ -75,7 +75,7 @@ struct schedule {
     long runs; /* the work's */
 };
 
-static struct step take_missed(struct cli *c, struct schedule *s, const char *value)
+static struct step take_missed(struct cli *c, struct schedule_command *s, const char *value)
 {
     static const char *const names[] = {
         [SIMBA_MISSED_SKIP] = "skip", [SIMBA_MISSED_ONCE] = "once", [SIMBA_MISSED_ALL] = "all"};
@@ -91,7 +91,7 @@ static struct step take_missed(struct cli *c, struct schedule *s, const char *va
 
 static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct schedule *s = data;
+    struct schedule_command *s = data;
     switch (id) {
     case OPT_EVERY:
         s->has_every = true;
@@ -121,24 +121,24 @@ static struct step take_option(struct cli *c, void *data, int id, char *value)
         s->once = true;
         return GO_ON;
     case OPT_COMMAND:
-        plan_shell_argv(s->shell, value);
+        run_options_shell_argv(s->shell, value);
         return GO_ON;
     default:
-        return plan_take(&s->plan, id, value);
+        return run_options_take(&s->options, id, value);
     }
 }
 
 /* Options may stand between NAME and CMD. */
 static struct step take_operand(struct cli *c, void *data, int id, char *value)
 {
-    struct schedule *s = data;
+    struct schedule_command *s = data;
     (void)c;
     (void)id;
-    return plan_take_operand(&s->plan, value);
+    return run_options_take_operand(&s->options, value);
 }
 
 /* Of --every, --cron, --delay and --once there is one. */
-static struct step check_pace(struct cli *c, struct schedule *s)
+static struct step check_pace(struct cli *c, struct schedule_command *s)
 {
     bool has_cron = s->when.cron != NULL;
     int64_t tick;
@@ -158,15 +158,15 @@ static struct step check_pace(struct cli *c, struct schedule *s)
     return GO_ON;
 }
 
-static struct step check(struct cli *c, struct schedule *s)
+static struct step check(struct cli *c, struct schedule_command *s)
 {
-    if (s->plan.mutex == NULL)
+    if (s->options.mutex == NULL)
         return usage(c,
                      "missing NAME, the mutex to lead under: simba schedule NAME --every D CMD…");
-    struct step step = plan_choose_cmd(&s->plan, s->shell);
+    struct step step = run_options_choose_cmd(&s->options, s->shell);
     if (step.ends)
         return step;
-    if (s->plan.argv == NULL && !c->dry_run)
+    if (s->options.argv == NULL && !c->dry_run)
         return usage(c, "missing CMD, what to run: simba schedule NAME --every D CMD…");
     step = check_pace(c, s);
     if (step.ends)
@@ -180,7 +180,7 @@ static struct step check(struct cli *c, struct schedule *s)
 
 /* ---- --dry-run ----------------------------------------------------------------------------- */
 
-static struct step show_ticks(const struct cli *c, const struct schedule *s)
+static struct step show_ticks(const struct cli *c, const struct schedule_command *s)
 {
     char utc[TIME_SIZE], local[TIME_SIZE];
     const char *zone = s->when.zone != NULL ? s->when.zone : "UTC";
@@ -207,30 +207,30 @@ static struct step show_ticks(const struct cli *c, const struct schedule *s)
 
 /* ---- on the library's threads -------------------------------------------------------------- */
 
-static void report_run(struct schedule *s, const simba_run *run, const struct outcome *o,
+static void report_run(struct schedule_command *s, const simba_run *run, const struct outcome *o,
                        int64_t began, int64_t took_ms)
 {
-    const struct cli *c = s->plan.c;
+    const struct cli *c = s->options.c;
     char took[24], tick[TIME_SIZE];
     const char *shown = simba_run_tick(run) != 0 ? show_tick(simba_run_tick(run), tick) : NULL;
     if (c->json) {
         print_json("{s:s, s:I, s:s, s:I, s:i, s:s?, s:I, s:i, s:b, s:s}", "event", "run", "at_ms",
-                   (long long)simba_wall_ms(began), "mutex", s->plan.mutex, "token",
+                   (long long)simba_wall_ms(began), "mutex", s->options.mutex, "token",
                    (long long)simba_run_token(run), "run", (int)s->runs, "tick", shown, "took_ms",
                    (long long)took_ms, "code", o->code, "lost", (int)o->is_lost, "store", c->store);
         candidate_flush(&s->candidate);
     } else if (o->error != 0) {
-        print_error(c, "mutex '%s' on %s: cannot run %s: %s", s->plan.mutex, c->store,
-                    s->plan.argv[0], strerror(o->error));
+        print_error(c, "mutex '%s' on %s: cannot run %s: %s", s->options.mutex, c->store,
+                    s->options.argv[0], strerror(o->error));
     } else {
         print_note(c, "mutex '%s' on %s: run %ld ended with status %d after %s%s%s%s",
-                   s->plan.mutex, c->store, s->runs, o->code, show_duration(took_ms, took), o->why,
-                   shown != NULL ? "; tick " : "", shown != NULL ? shown : "");
+                   s->options.mutex, c->store, s->runs, o->code, show_duration(took_ms, took),
+                   o->why, shown != NULL ? "; tick " : "", shown != NULL ? shown : "");
     }
 }
 
 /* A keeper that was stopped may not know yet that the tenure goes on: then it is asked again. */
-static struct outcome perform(struct schedule *s, const simba_run *run)
+static struct outcome perform(struct schedule_command *s, const simba_run *run)
 {
     struct outcome o;
     do
@@ -241,7 +241,7 @@ static struct outcome perform(struct schedule *s, const simba_run *run)
 
 static int work(void *data, const simba_run *run)
 {
-    struct schedule *s = data;
+    struct schedule_command *s = data;
     int64_t began = simba_now();
     struct outcome o = perform(s, run);
     if (!o.is_run)
@@ -253,21 +253,21 @@ static int work(void *data, const simba_run *run)
     if ((s->when.flags & SIMBA_AT_LEAST_ONCE) == 0)
         return o.code;
     if (o.error != 0) /* perhaps another can begin it */
-        simba_contender_resign(s->candidate.contender, s->plan.c->ttl_ms);
+        simba_contender_resign(s->candidate.contender, s->options.c->ttl_ms);
     bool is_cut_short = o.is_lost || (o.code != 0 && o.is_signaled);
     return is_cut_short || o.error != 0 ? SIMBA_ECANCELED : o.code;
 }
 
-static void report(struct schedule *s, const char *event, const struct simba_owner *o,
+static void report(struct schedule_command *s, const char *event, const struct simba_owner *o,
                    enum simba_reason reason)
 {
-    struct cli *c = s->plan.c;
+    struct cli *c = s->options.c;
     bool lost = reason_is_loss(reason);
     if (c->json) {
-        owner_event_print(c, event, s->plan.mutex, o, reason);
+        owner_event_print(c, event, s->options.mutex, o, reason);
         candidate_flush(&s->candidate);
     } else {
-        print_note(c, "mutex '%s' on %s: %s%s%s%s, token %llu", s->plan.mutex, c->store, event,
+        print_note(c, "mutex '%s' on %s: %s%s%s%s, token %llu", s->options.mutex, c->store, event,
                    lost ? " (" : "", lost ? reason_name(reason) : "", lost ? ")" : "",
                    (unsigned long long)o->token);
     }
@@ -275,15 +275,15 @@ static void report(struct schedule *s, const char *event, const struct simba_own
 
 static void on_acquired(void *data, const char *mutex, const struct simba_state *state)
 {
-    struct schedule *s = data;
+    struct schedule_command *s = data;
     (void)mutex;
-    s->plan.c->token = state->after.token;
+    s->options.c->token = state->after.token;
     report(s, "acquired", &state->after, SIMBA_UNCHANGED);
 }
 
 static void on_released(void *data, const char *mutex, const struct simba_state *state)
 {
-    struct schedule *s = data;
+    struct schedule_command *s = data;
     struct simba_owner o = state->before;
     enum simba_reason reason = keeper_reason(&s->candidate.keeper, o.token, state->reason);
     (void)mutex;
@@ -291,16 +291,16 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
     if (reason_is_loss(reason))
         keeper_report_loss(&s->candidate.keeper, o.token, reason);
     report(s, reason_is_loss(reason) ? "lost" : "released", &o, reason);
-    s->plan.c->token = 0;
+    s->options.c->token = 0;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
 static struct step create(void *data)
 {
-    struct schedule *s = data;
+    struct schedule_command *s = data;
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
-    struct step step = plan_handle(&s->plan, &o);
+    struct step step = run_options_handle(&s->options, &o);
     if (step.ends)
         return step;
     /* For a scheduler it is from becoming the leader to the first run. */
@@ -311,40 +311,40 @@ static struct step create(void *data)
     o.on_acquired = on_acquired;
     o.on_released = on_released;
     o.data = s;
-    int rc =
-        simba_scheduler_create(s->plan.c->client, s->plan.mutex, &s->when, work, &o, &s->scheduler);
+    int rc = simba_scheduler_create(s->options.c->client, s->options.mutex, &s->when, work, &o,
+                                    &s->scheduler);
     s->candidate.contender = simba_scheduler_contender(s->scheduler);
-    return rc == 0 ? GO_ON : plan_refused(&s->plan, rc);
+    return rc == 0 ? GO_ON : run_options_refused(&s->options, rc);
 }
 
 static int run(struct cli *c)
 {
-    static struct schedule s = {
-        .plan = {.signal = SIGTERM, .running = &s.running, .in_background = true},
+    static struct schedule_command s = {
+        .options = {.signal = SIGTERM, .running = &s.running, .in_background = true},
         .running = {.signals = {.fd = -1}},
         .candidate = {.data = &s},
         .when = SIMBA_SCHEDULE_INIT,
         .at_least_ms = SIMBA_DEFAULT};
-    s.plan.c = c;
+    s.options.c = c;
     struct step step = cli_take(c, take_option, take_operand, &s);
     if (!step.ends)
         step = check(c, &s);
     if (!step.ends)
-        step = plan_progress(&s.plan, true);
+        step = run_options_progress(&s.options, true);
     if (!step.ends)
         step = cli_configure(c);
     if (step.ends && step.code == 0 && c->dry_run)
         step = end_with(show_ticks(c, &s).code);
     if (!step.ends)
-        step = plan_kill_after(&s.plan);
+        step = run_options_kill_after(&s.options);
     if (step.ends)
         return step.code;
-    s.plan.to_stderr = c->json;
+    s.options.to_stderr = c->json;
     c->says_errors = true;
-    candidate_run(&s.candidate, &s.plan, create);
+    candidate_run(&s.candidate, &s.options, create);
 }
 
-const struct command schedule_command = {
+const struct subcommand schedule_command = {
     .name = "schedule",
     .operands = "NAME … CMD…",
     .summary = "run CMD again and again, on the leader only",

@@ -23,7 +23,7 @@ static const struct option options[] = {
     {NULL, 0, 0, NULL, NULL},
 };
 
-struct view {
+struct status_view {
     struct owner_list list;
     size_t names;       /* that are asked for; 0: all … */
     const char *prefix; /* … that begin so; NULL: however they do */
@@ -35,7 +35,7 @@ struct view {
 
 static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct view *v = data;
+    struct status_view *v = data;
     v->again = v->again || id == OPT_WATCH;
     if (id != OPT_EVERY)
         return GO_ON;
@@ -49,7 +49,7 @@ static struct step take_option(struct cli *c, void *data, int id, char *value)
 
 static void on_entry(void *data, const struct simba_entry *e)
 {
-    struct view *v = data;
+    struct status_view *v = data;
     if (v->exactly == NULL)
         owner_list_add(&v->list, e->mutex, &e->owner, e->waiters, e->note);
     else if (strcmp(e->mutex, v->exactly) == 0)
@@ -67,7 +67,7 @@ static int read_owner(struct cli *c, const char *name, struct simba_owner *owner
     return simba_read(c->client, name, ANSWER_MS, owner);
 }
 
-static struct step read_one(struct cli *c, struct view *v, const char *name)
+static struct step read_one(struct cli *c, struct status_view *v, const char *name)
 {
     struct simba_owner owner;
     struct simba_note note;
@@ -82,7 +82,7 @@ static struct step read_one(struct cli *c, struct view *v, const char *name)
     return GO_ON;
 }
 
-static struct step read_all(struct cli *c, struct view *v)
+static struct step read_all(struct cli *c, struct status_view *v)
 {
     struct step step = GO_ON;
     owner_list_empty(&v->list);
@@ -99,7 +99,7 @@ static struct step read_all(struct cli *c, struct view *v)
 
 /* ---- showing ------------------------------------------------------------------------------- */
 
-static void show(struct cli *c, struct view *v)
+static void show(struct cli *c, struct status_view *v)
 {
     bool in_place = v->again && !c->json && terminal_width() > 0;
     if (in_place)
@@ -126,7 +126,7 @@ static void pause_for(int64_t ms)
 
 static int run(struct cli *c)
 {
-    struct view v = {.every_ms = REFRESH_MS};
+    struct status_view v = {.every_ms = REFRESH_MS};
     struct step step = cli_take(c, take_option, cli_take_operand, &v);
     if (!step.ends)
         step = cli_configure(c);
@@ -152,7 +152,7 @@ static int run(struct cli *c)
     return code;
 }
 
-const struct command status_command = {
+const struct subcommand status_command = {
     .name = "status",
     .operands = "[NAME…]",
     .summary = "who owns NAME, or everything that is owned",
@@ -172,7 +172,7 @@ const struct command status_command = {
     .run = run,
 };
 
-const struct command list_command = {
+const struct subcommand list_command = {
     .name = "list",
     .operands = "[PREFIX]",
     .one = "one PREFIX at most",

@@ -17,7 +17,7 @@ static const struct option options[] = {
     {NULL, 0, 0, NULL, NULL},
 };
 
-struct request {
+struct tck_options {
     char *argv[ARGS_MAX];
     int count;
     bool list;
@@ -32,7 +32,7 @@ static const char *const arguments[] = {[OPT_LONG] = "--long",
 
 static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct request *r = data;
+    struct tck_options *r = data;
     (void)c;
     r->list = r->list || id == OPT_LIST;
     if (r->count + 3 > ARGS_MAX)
@@ -45,7 +45,7 @@ static struct step take_option(struct cli *c, void *data, int id, char *value)
 
 static int run(struct cli *c)
 {
-    static struct request r = {.argv = {"tck"}, .count = 1};
+    static struct tck_options r = {.argv = {"tck"}, .count = 1};
     struct step step = cli_take(c, take_option, cli_take_url, &r);
     if (step.ends)
         return step.code;
@@ -57,7 +57,7 @@ static int run(struct cli *c)
     return program_exec(c, &tck_program, r.argv, "SIMBA_TCK_URL");
 }
 
-const struct command tck_command = {
+const struct subcommand tck_command = {
     .name = "tck",
     .operands = "URL",
     .summary = "test whether a store keeps the contract",

@@ -17,7 +17,7 @@ static int run(struct cli *c)
     return 0;
 }
 
-const struct command version_command = {
+const struct subcommand version_command = {
     .name = "version",
     .operands = "",
     .summary = "the version of the command and its library",

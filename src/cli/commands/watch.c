@@ -25,7 +25,7 @@ static const struct option options[] = {
     {NULL, 0, 0, NULL, NULL},
 };
 
-struct watcher {
+struct watch_command {
     struct cli *c;
     pthread_mutex_t lock;
     int over; /* eventfd: nobody reads us, or the history file is gone */
@@ -40,7 +40,7 @@ struct watcher {
 
 static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct watcher *w = data;
+    struct watch_command *w = data;
     if (id == OPT_KEEP)
         return cli_take_keep(c, value, &w->keep_ms);
     w->record = value;
@@ -48,7 +48,7 @@ static struct step take_option(struct cli *c, void *data, int id, char *value)
 }
 
 /* What is told first is how things are; of a mutex that was not known, that may be news. */
-static const char *event_of(const struct watcher *w, const struct simba_state *s, bool was_on,
+static const char *event_of(const struct watch_command *w, const struct simba_state *s, bool was_on,
                             bool knows_age)
 {
     bool is_first = s->before.id[0] == '\0' && s->before.token == 0;
@@ -72,7 +72,7 @@ static const char *event_of(const struct watcher *w, const struct simba_state *s
 
 static void on_changed(void *data, const char *mutex, const struct simba_state *s)
 {
-    struct watcher *w = data;
+    struct watch_command *w = data;
     bool was_on = follow_was_on(&w->follow, mutex, &s->after);
     follow_take(&w->follow, mutex, s);
     bool knows_age = follow_knows_age(&w->follow);
@@ -90,7 +90,7 @@ static void on_changed(void *data, const char *mutex, const struct simba_state *
 
 static void on_follow(void *data, enum follow_event what, struct followed *m, struct seen_tenure *t)
 {
-    struct watcher *w = data;
+    struct watch_command *w = data;
     (void)m;
     if (w->is_ending || w->recording == NULL) /* observers go on */
         return;
@@ -99,14 +99,14 @@ static void on_follow(void *data, enum follow_event what, struct followed *m, st
 }
 
 /* Before it is silent for ever: does the store answer, and what is on already? */
-static struct step ask_once(struct watcher *w)
+static struct step ask_once(struct watch_command *w)
 {
     const struct cli *c = w->c;
     int rc = follow_begin(&w->follow, c->client, c->operands, c->operand_count);
     return rc == 0 ? GO_ON : end_with(cli_fail(c, rc));
 }
 
-static struct step observe(struct watcher *w)
+static struct step observe(struct watch_command *w)
 {
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
     simba_observer *one;
@@ -123,7 +123,7 @@ static struct step observe(struct watcher *w)
 /* ---- recording ----------------------------------------------------------------------------- */
 
 /* Before threads are there: a signal ends the recording in order. */
-static struct step prepare_to_record(struct watcher *w)
+static struct step prepare_to_record(struct watch_command *w)
 {
     if (!signals_take(&w->signals))
         return print_error(w->c, "cannot take signals");
@@ -133,7 +133,7 @@ static struct step prepare_to_record(struct watcher *w)
     return step;
 }
 
-static void end_recording(struct watcher *w)
+static void end_recording(struct watch_command *w)
 {
     if (w->recording == NULL)
         return;
@@ -143,7 +143,7 @@ static void end_recording(struct watcher *w)
     w->recording->end();
 }
 
-static void end_if_signaled(struct watcher *w)
+static void end_if_signaled(struct watch_command *w)
 {
     struct signalfd_siginfo info;
     while (read(w->signals.fd, &info, sizeof info) == sizeof info) {
@@ -157,7 +157,7 @@ static void end_if_signaled(struct watcher *w)
 /* ---- all of it ----------------------------------------------------------------------------- */
 
 /* Nothing is held: a signal ends it as it ends any program, but a recording is brought to its end. */
-static _Noreturn void follow_for_ever(struct watcher *w)
+static _Noreturn void follow_for_ever(struct watch_command *w)
 {
     bool is_recorded = w->recording != NULL;
     for (;;) {
@@ -181,7 +181,7 @@ static _Noreturn void follow_for_ever(struct watcher *w)
 
 int watch(struct cli *c, const struct recording *recording)
 {
-    static struct watcher w = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    static struct watch_command w = {.lock = PTHREAD_MUTEX_INITIALIZER};
     w.c = c;
     struct step step = cli_take(c, take_option, cli_take_operand, &w);
     if (!step.ends && w.keep_ms > 0 && w.record == NULL)
@@ -217,7 +217,7 @@ static int run(struct cli *c)
     return watch(c, NULL);
 }
 
-const struct command watch_command = {
+const struct subcommand watch_command = {
     .name = "watch",
     .operands = "[NAME…]",
     .summary = "follow who owns NAME, or everything",

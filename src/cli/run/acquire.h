@@ -4,13 +4,13 @@
 
 #include <simba.h>
 
-struct plan;
+struct run_options;
 
 /* How the wait has ended. */
 struct acquisition {
     enum {
         ACQUIRED,
-        HELD_BY_ANOTHER, /* which the plan takes without a word … */
+        HELD_BY_ANOTHER, /* which the options take without a word … */
         NOT_ACQUIRED     /* … and anything else, which has been said */
     } result;
     int code;   /* of NOT_ACQUIRED: how the command exits, … */
@@ -18,5 +18,5 @@ struct acquisition {
 };
 
 /* Waits for the lock, so long; 0: tries once. */
-struct acquisition acquire(const struct plan *p, simba_locker *l, int64_t wait_ms);
+struct acquisition acquire(const struct run_options *opts, simba_locker *l, int64_t wait_ms);
 #endif

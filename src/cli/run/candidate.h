@@ -20,7 +20,7 @@ struct candidate {
     /* under the keeper's lock: */
     int64_t again_at; /* contend again then; 0: as usual */
     /* lead no more; try again at once, after a ttl, after a lease */
-    enum { STAY, STEP_ASIDE, STEP_DOWN, STEP_BACK } step;
+    enum { STAY, STEP_ASIDE, STEP_DOWN, STEP_BACK } leave;
     bool is_stop_said;    /* that a scheduler has stopped itself */
     uint64_t left_tenure; /* the last one that was left because the guard has ended it */
     struct step end;      /* it is to end, and how */
@@ -30,7 +30,7 @@ struct candidate {
 };
 
 /* Opens the store, contends until a signal, hands over in order, and exits. create() gets data. */
-_Noreturn void candidate_run(struct candidate *c, const struct plan *p,
+_Noreturn void candidate_run(struct candidate *c, const struct run_options *opts,
                              struct step (*create)(void *data));
 
 /* From any thread: */

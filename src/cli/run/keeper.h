@@ -14,7 +14,7 @@
 #include "cli/run/channel.h"
 #include "cli/step.h"
 
-struct plan;
+struct run_options;
 
 /* What became of a command. */
 struct outcome {
@@ -27,7 +27,7 @@ struct outcome {
 };
 
 struct keeper {
-    const struct plan *p;
+    const struct run_options *opts;
 
     /* Set before keeper_run(). The main thread calls these, under the lock: */
     void *data;
@@ -75,7 +75,7 @@ struct keeper {
 
 /* Takes the signals, forks the guard if there is anything to run, and opens the store; before
  * any thread. guard_end() is the caller's. */
-struct step keeper_begin(struct keeper *k, const struct plan *p);
+struct step keeper_begin(struct keeper *k, const struct run_options *opts);
 
 /* Runs commands until on_turn() says that it is over. What became of the last one. */
 struct outcome keeper_run(struct keeper *k);

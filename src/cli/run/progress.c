@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
+#include "cli/run/run_options.h"
 #include "cli/shown.h"
 
 #define MESSAGE_BYTES 4096        /* as systemd has it; a longer one is not looked at */
@@ -75,10 +75,10 @@ static void take(struct progress *x, const struct report *r, int64_t now)
         x->limit = r->limit;
     progress_report(x, now);
     if (r->extend > 0)
-        *x->p->running->progress_until = now + r->extend;
+        *x->opts->running->progress_until = now + r->extend;
     if (r->has_failed) {
         x->has_failed = true;
-        *x->p->running->progress_until = now;
+        *x->opts->running->progress_until = now;
     }
 }
 
@@ -137,13 +137,13 @@ bool progress_read(struct progress *x)
 
 /* ---- what it comes to ---------------------------------------------------------------------- */
 
-bool progress_open(struct progress *x, const struct plan *p)
+bool progress_open(struct progress *x, const struct run_options *opts)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     uint64_t number;
     int on = 1;
-    *x = (struct progress){.p = p, .fd = -1};
-    if (p->progress == 0 || p->check != NULL)
+    *x = (struct progress){.opts = opts, .fd = -1};
+    if (opts->progress == 0 || opts->check != NULL)
         return true;
     if (getrandom(&number, sizeof number, 0) != sizeof number)
         return false;
@@ -159,30 +159,30 @@ bool progress_open(struct progress *x, const struct plan *p)
 
 void progress_begin(struct progress *x)
 {
-    x->limit = x->p->progress;
+    x->limit = x->opts->progress;
     x->has_reported = x->has_failed = false;
     x->ignored = 0;
     if (x->limit == 0)
         return;
     x->since = clock_now();
-    *x->p->running->progress_until = x->since + x->limit;
+    *x->opts->running->progress_until = x->since + x->limit;
 }
 
 void progress_end(struct progress *x)
 {
-    *x->p->running->progress_until = 0;
+    *x->opts->running->progress_until = 0;
 }
 
 void progress_report(struct progress *x, int64_t at)
 {
     x->has_reported = true;
     x->since = at;
-    *x->p->running->progress_until = at + x->limit;
+    *x->opts->running->progress_until = at + x->limit;
 }
 
 int64_t progress_due_at(const struct progress *x)
 {
-    return *x->p->running->progress_until;
+    return *x->opts->running->progress_until;
 }
 
 const char *progress_explain(const struct progress *x, char out[PROGRESS_TEXT_MAX])

@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct plan;
+struct run_options;
 
 struct progress {
-    const struct plan *p;
+    const struct run_options *opts;
     int fd;            /* CMD reports here; -1: it does not */
     char address[48];  /* the same, as NOTIFY_SOCKET has it */
     int64_t limit;     /* of silence; CMD may change it */
@@ -21,7 +21,7 @@ struct progress {
 };
 
 /* Before any CMD. False: see errno. */
-bool progress_open(struct progress *x, const struct plan *p);
+bool progress_open(struct progress *x, const struct run_options *opts);
 
 void progress_begin(struct progress *x); /* from now on it is asked for … */
 void progress_end(struct progress *x);   /* … and no more */

@@ -41,7 +41,7 @@ struct client {
 
 struct responder {
     const struct cli *c;
-    struct address address;
+    struct listen_address address;
     const struct responder_route *routes;
     void *data;
     const char *hosts;
@@ -81,7 +81,7 @@ static size_t unsent(const struct responder *r)
     return sum;
 }
 
-static struct response respond(const struct responder *r, const struct request *q)
+static struct response respond(const struct responder *r, const struct request_head *q)
 {
     const struct responder_route *at = r->routes;
     struct response out = {.body = NULL};
@@ -179,7 +179,7 @@ static void refuse_long(struct client *p)
 /* Takes the first request of what was read. False: there is none. */
 static bool take_request(const struct responder *r, struct client *p)
 {
-    struct request q = {.host = NULL};
+    struct request_head q = {.host = NULL};
     size_t blank = 0;
     while (blank < p->used && strchr("\r\n", p->in[blank]) != NULL && p->in[blank] != '\0')
         blank++; /* empty lines before a request are left out */
@@ -369,7 +369,7 @@ struct step responder_open(const struct cli *c, const char *option, bool by_flag
     return GO_ON;
 }
 
-const struct address *responder_address(const struct responder *r)
+const struct listen_address *responder_address(const struct responder *r)
 {
     return &r->address;
 }

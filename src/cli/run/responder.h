@@ -34,7 +34,7 @@ struct responder_route {
 /* As address_open(). */
 struct step responder_open(const struct cli *c, const char *option, bool by_flag,
                            const char *address, struct responder **out);
-const struct address *responder_address(const struct responder *r);
+const struct listen_address *responder_address(const struct responder *r);
 
 /* Begins to answer. routes: up to one with path NULL; they and hosts, which is that of address_allows(),
  * are borrowed while it runs. The limit of descriptors may be raised: whoever is spawned later is to get

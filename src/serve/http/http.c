@@ -27,14 +27,14 @@
 /* ---- connections --------------------------------------------------------------------------- */
 
 /* The library notices the end in its next turn. */
-void connection_drop(struct connection *at)
+void connection_drop(struct http_connection *at)
 {
     if (!at->is_dropped)
         shutdown(at->fd, SHUT_RDWR);
     at->is_dropped = true;
 }
 
-void connection_set_unsent(struct http *h, struct connection *at, size_t bytes)
+void connection_set_unsent(struct http *h, struct http_connection *at, size_t bytes)
 {
     h->unsent = h->unsent - at->unsent + bytes;
     at->unsent = bytes;
@@ -43,7 +43,7 @@ void connection_set_unsent(struct http *h, struct connection *at, size_t bytes)
 static unsigned count_of(const struct http *h)
 {
     unsigned count = 0;
-    for (const struct connection *at = h->connections; at != NULL; at = at->next)
+    for (const struct http_connection *at = h->connections; at != NULL; at = at->next)
         count += !at->is_dropped;
     return count;
 }
@@ -52,8 +52,8 @@ static unsigned count_of(const struct http *h)
  * there is nobody else. */
 static void make_room(struct http *h)
 {
-    struct connection *oldest = NULL;
-    for (struct connection *at = h->connections; at != NULL; at = at->next) {
+    struct http_connection *oldest = NULL;
+    for (struct http_connection *at = h->connections; at != NULL; at = at->next) {
         if (at->is_dropped)
             continue;
         bool is_older = oldest == NULL || (at->stream == NULL && oldest->stream != NULL) ||
@@ -67,7 +67,7 @@ static void make_room(struct http *h)
 
 static void sweep(struct http *h, int64_t now)
 {
-    for (struct connection *at = h->connections; at != NULL; at = at->next) {
+    for (struct http_connection *at = h->connections; at != NULL; at = at->next) {
         if (now >= at->deadline)
             connection_drop(at);
     }
@@ -77,7 +77,7 @@ static void on_connection(void *data, struct MHD_Connection *mhd, void **context
                           enum MHD_ConnectionNotificationCode code)
 {
     struct http *h = data;
-    struct connection *at = *context;
+    struct http_connection *at = *context;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -94,7 +94,7 @@ static void on_connection(void *data, struct MHD_Connection *mhd, void **context
         *context = at;
         return;
     }
-    struct connection **link = &h->connections;
+    struct http_connection **link = &h->connections;
     while (at != NULL && *link != at)
         link = &(*link)->next;
     if (at != NULL) {
@@ -112,7 +112,8 @@ static void on_completed(void *data, struct MHD_Connection *mhd, void **state,
     struct http *h = data;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct connection *at = info != NULL ? (struct connection *)info->socket_context : NULL;
+    struct http_connection *at =
+        info != NULL ? (struct http_connection *)info->socket_context : NULL;
     (void)code;
     *state = NULL;
     if (at != NULL) {
@@ -224,7 +225,7 @@ struct step http_listen(const struct cli *c, const char *option, bool by_flag, c
     return GO_ON;
 }
 
-const struct address *http_address(const struct http *h)
+const struct listen_address *http_address(const struct http *h)
 {
     return &h->address;
 }

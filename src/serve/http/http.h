@@ -50,7 +50,7 @@ struct http_options {
 struct step http_listen(const struct cli *c, const char *option, bool by_flag, const char *address,
                         struct http **out);
 
-const struct address *http_address(const struct http *h);
+const struct listen_address *http_address(const struct http *h);
 
 /* Begins to answer, on a thread of its own. The options are copied. The limit of descriptors may be raised:
  * whoever is spawned later is to get the one of before. */
