@@ -320,8 +320,7 @@ static int run(struct cli *c)
     static struct bench b = {.for_ms = FOR_MS, .rate = RATE};
     b.c = c;
     struct step step = cli_take(c, take_option, cli_take_url, &b);
-    if (!step.ends)
-        step = cli_configure(c);
+    step = AND_THEN(step, cli_configure(c));
     if (step.ends)
         return step.code;
     if (!bench_report_init(&b.report))
@@ -330,10 +329,8 @@ static int run(struct cli *c)
     b.on_terminal = !c->quiet && isatty(STDERR_FILENO) != 0;
     b.report.rate = b.rate;
     step = cli_open(c);
-    if (!step.ends)
-        step = prepare(&b);
-    if (!step.ends)
-        step = measure(&b);
+    step = AND_THEN(step, prepare(&b));
+    step = AND_THEN(step, measure(&b));
     simba_close(b.second, ANSWER_MS);
     simba_close(c->client, ANSWER_MS); /* gives back what is held */
     if (!step.ends)

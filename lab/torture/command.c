@@ -252,8 +252,7 @@ static int run(struct cli *c)
     t->length = LENGTH_MS * NS_PER_MS;
     t->seed = rng_seed() % 1000000;
     struct step step = cli_take(c, take_option, cli_take_url, &r);
-    if (!step.ends)
-        step = configure(&r);
+    step = AND_THEN(step, configure(&r));
     if (step.ends)
         return step.code;
     if (r.is_plan)

@@ -126,8 +126,7 @@ static struct step prepare(struct torture *t)
     snprintf(t->prefix, sizeof t->prefix, "simba-torture-%08x", random);
     find_period(t);
     struct step step = reach_store(t);
-    if (!step.ends)
-        step = network_start(t);
+    step = AND_THEN(step, network_start(t));
     if (step.ends)
         return step;
     t->record_entries =

@@ -381,14 +381,10 @@ struct step cli_configure(struct cli *c)
     int64_t ttl_ms = c->ttl_ms > 0 ? c->ttl_ms : SIMBA_TTL_MS;
     int64_t transition_ms = c->transition_ms > 0 ? c->transition_ms : SIMBA_TRANSITION_MS;
     struct step step = config_load(c);
-    if (!step.ends)
-        step = take_log(c);
-    if (!step.ends)
-        step = check_listen(c);
-    if (!step.ends)
-        step = config_duration(c, SET_TTL, ttl_ms, &c->ttl_ms);
-    if (!step.ends)
-        step = config_duration(c, SET_TRANSITION, transition_ms, &c->transition_ms);
+    step = AND_THEN(step, take_log(c));
+    step = AND_THEN(step, check_listen(c));
+    step = AND_THEN(step, config_duration(c, SET_TTL, ttl_ms, &c->ttl_ms));
+    step = AND_THEN(step, config_duration(c, SET_TRANSITION, transition_ms, &c->transition_ms));
     if (step.ends)
         return step;
     if (c->ttl_ms + c->transition_ms < LEASE_LEAST_MS) {

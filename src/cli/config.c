@@ -228,8 +228,7 @@ struct step config_load(struct cli *c)
     struct step step = GO_ON;
     if (user_file(file[0].path, sizeof file[0].path))
         step = yaml_read(c, file[0].path, on_found, &file[0]);
-    if (!step.ends)
-        step = yaml_read(c, file[1].path, on_found, &file[1]);
+    step = AND_THEN(step, yaml_read(c, file[1].path, on_found, &file[1]));
     if (step.ends)
         return step;
     for (int i = 0; i < 2; i++)

@@ -12,6 +12,9 @@ struct step {
 
 #define GO_ON ((struct step){.ends = false})
 
+/* The next part, unless this step ends: step = AND_THEN(step, next_part()). */
+#define AND_THEN(step, next) ((step).ends ? (step) : (next))
+
 static inline struct step end_with(int code)
 {
     return (struct step){.ends = true, .code = code};

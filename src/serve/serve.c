@@ -205,7 +205,7 @@ static struct step open_history(struct viewer *s, const struct cli *c)
     signals_let_end(&s->signals, true); /* whatever the file makes SQLite do */
     struct step step = recorder_open(c, path, s->model.keep_ms, &s->model.recorder);
     signals_let_end(&s->signals, false);
-    return step.ends ? step : recorder_reader(s->model.recorder, &s->model.reader);
+    return AND_THEN(step, recorder_reader(s->model.recorder, &s->model.reader));
 }
 
 static void say_where(const struct cli *c, const struct http *h)
@@ -252,20 +252,15 @@ static struct step start(struct viewer *s, struct cli *c)
     if (!signals_take(&s->signals))
         return print_error(c, "cannot take signals");
     struct step step = model_init(&s->model, c);
-    if (!step.ends)
-        step = make_page(s, c);
-    if (!step.ends)
-        step = open_history(s, c);
-    if (!step.ends)
-        step = cli_open_existing(c);
-    if (!step.ends)
-        step = listen_as_set(s, c);
+    step = AND_THEN(step, make_page(s, c));
+    step = AND_THEN(step, open_history(s, c));
+    step = AND_THEN(step, cli_open_existing(c));
+    step = AND_THEN(step, listen_as_set(s, c));
     if (step.ends)
         return step;
     cli_forget_url(c);
     step = model_begin(&s->model);
-    if (!step.ends)
-        step = http_start(s->model.http, &o);
+    step = AND_THEN(step, http_start(s->model.http, &o));
     if (step.ends)
         return step;
     say_where(c, s->model.http);
@@ -276,10 +271,8 @@ int serve_run(struct cli *c)
 {
     static struct viewer s;
     struct step step = cli_take(c, take_option, cli_take_url, &s);
-    if (!step.ends)
-        step = cli_configure(c);
-    if (!step.ends)
-        step = start(&s, c);
+    step = AND_THEN(step, cli_configure(c));
+    step = AND_THEN(step, start(&s, c));
     if (step.ends)
         return step.code;
     notify_service_manager("READY=1");

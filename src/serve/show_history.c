@@ -209,8 +209,7 @@ int history_run(struct cli *c)
     static struct show s;
     s.c = c;
     struct step step = cli_take(c, take_option, cli_take_operand, &s);
-    if (!step.ends)
-        step = cli_configure(c);
+    step = AND_THEN(step, cli_configure(c));
     if (step.ends)
         return step.code;
     const char *path = c->setting[SET_HISTORY].value;

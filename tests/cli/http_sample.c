@@ -67,8 +67,7 @@ int main(int argc, char **argv)
     if (argc != 2)
         return EXIT_USAGE;
     struct step step = http_listen(&c, "ADDRESS", true, argv[1], &h);
-    if (!step.ends)
-        step = http_start(h, &o);
+    step = AND_THEN(step, http_start(h, &o));
     if (step.ends)
         return step.code;
     printf("%s\n", http_address(h)->text);

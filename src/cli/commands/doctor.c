@@ -379,10 +379,8 @@ static int run(struct cli *c)
     struct doctor d = {.c = c, .handover_ms = -1};
     char mutex[SIMBA_MUTEX_MAX + 1];
     struct step step = cli_take(c, NULL, cli_take_url, NULL);
-    if (!step.ends)
-        step = cli_configure(c);
-    if (!step.ends)
-        step = cli_open(c);
+    step = AND_THEN(step, cli_configure(c));
+    step = AND_THEN(step, cli_open(c));
     if (step.ends)
         return step.code;
     /* The same each time, since stores remember the last token of a name for ever; and one that

@@ -172,12 +172,9 @@ static int run(struct cli *c)
     if (!step.ends && e.options.mutex == NULL)
         return usage(c, "missing NAME, the mutex to contend for: simba elect NAME").code;
     e.options.checks_tenure = e.options.check != NULL;
-    if (!step.ends)
-        step = run_options_progress(&e.options, e.options.argv != NULL);
-    if (!step.ends)
-        step = cli_configure(c);
-    if (!step.ends)
-        step = run_options_kill_after(&e.options);
+    step = AND_THEN(step, run_options_progress(&e.options, e.options.argv != NULL));
+    step = AND_THEN(step, cli_configure(c));
+    step = AND_THEN(step, run_options_kill_after(&e.options));
     if (step.ends)
         return step.code;
     candidate_run(&e.candidate, &e.options, create);

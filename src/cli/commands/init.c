@@ -324,10 +324,8 @@ static int run(struct cli *c)
     struct init_options r = {.shared = false};
     char by_default[URL_MAX];
     struct step step = cli_take(c, take_option, cli_take_url, &r);
-    if (!step.ends)
-        step = find_group(c, &r);
-    if (!step.ends)
-        step = cli_configure(c);
+    step = AND_THEN(step, find_group(c, &r));
+    step = AND_THEN(step, cli_configure(c));
     if (step.ends)
         return step.code;
     r.url = c->setting[SET_URL].value;
@@ -341,8 +339,7 @@ static int run(struct cli *c)
     if (r.print)
         return print_schema(c, how).code;
     step = how->init(c, &r);
-    if (!step.ends)
-        step = exchange(c, &r);
+    step = AND_THEN(step, exchange(c, &r));
     if (!step.ends && r.shared && !c->json)
         print_note(c, "let its users have SIMBA_URL=%s", r.url);
     return step.code;

@@ -56,10 +56,8 @@ static int run(struct cli *c)
     struct step step = cli_take(c, NULL, cli_take_operand, NULL);
     if (!step.ends && c->operand_count == 0)
         return usage(c, "missing NAME, the mutex that is led: simba leader NAME").code;
-    if (!step.ends)
-        step = cli_configure(c);
-    if (!step.ends)
-        step = cli_open_existing(c);
+    step = AND_THEN(step, cli_configure(c));
+    step = AND_THEN(step, cli_open_existing(c));
     if (step.ends)
         return step.code;
     c->mutex = c->operands[0];

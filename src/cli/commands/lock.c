@@ -192,8 +192,7 @@ static int run(struct cli *c)
         return usage(c, "missing NAME, the mutex to lock: simba lock NAME [CMD…]").code;
     if (!step.ends && l.at_least_ms != 0 && !cmd_lock_has_cmd(&l.lock))
         return usage(c, "--at-least needs a CMD").code;
-    if (!step.ends)
-        step = cmd_lock_configure(&l.lock);
+    step = AND_THEN(step, cmd_lock_configure(&l.lock));
     if (step.ends)
         return step.code;
     int code = lock(&l);

@@ -556,8 +556,7 @@ static int run_as_owner(struct once *x)
     cmd_lock_say_acquired(l);
     l->was_held = true;
     struct step step = read_again(x);
-    if (!step.ends)
-        step = claim(x);
+    step = AND_THEN(step, claim(x));
     return step.ends ? cmd_lock_release(l, step.code) : run_cmd(x);
 }
 
@@ -568,8 +567,7 @@ static int once(struct once *x)
     struct simba_owner owner = {.token = 0};
     int64_t wait_ms = 0;
     struct step step = cmd_lock_open(l);
-    if (!step.ends)
-        step = read_first(x, &owner, &wait_ms);
+    step = AND_THEN(step, read_first(x, &owner, &wait_ms));
     if (!step.ends)
         a = acquire(&l->options, l->locker, wait_ms);
     int code = step.ends ? step.code : a.code;
@@ -599,10 +597,8 @@ static int run(struct cli *c)
     x.lock.options.wait_ms = 0;
     struct step step = cli_take(c, take_option, take_operand, &x);
     x.lock.options.may_be_held = x.lock.options.wait_ms == 0;
-    if (!step.ends)
-        step = check_options(&x);
-    if (!step.ends)
-        step = x.shows_status ? cli_configure(c) : cmd_lock_configure(&x.lock);
+    step = AND_THEN(step, check_options(&x));
+    step = AND_THEN(step, x.shows_status ? cli_configure(c) : cmd_lock_configure(&x.lock));
     if (!step.ends && x.shows_status)
         return show_status(&x);
     if (step.ends && step.code == 0 && c->dry_run && !c->json)

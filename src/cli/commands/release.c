@@ -347,10 +347,8 @@ static int run(struct cli *c)
         return usage(c, "--wait and --force exclude each other: by force it is over at once").code;
     if (!step.ends && r.clears_note && (r.forced || r.token != 0))
         return usage(c, "--note excludes --force and --token: it ends the tenures in its way").code;
-    if (!step.ends)
-        step = cli_configure(c);
-    if (!step.ends)
-        step = cli_open(c);
+    step = AND_THEN(step, cli_configure(c));
+    step = AND_THEN(step, cli_open(c));
     if (step.ends)
         return step.code;
     r.mutex = c->mutex = c->operands[0];

@@ -327,16 +327,12 @@ static int run(struct cli *c)
         .at_least_ms = SIMBA_DEFAULT};
     s.options.c = c;
     struct step step = cli_take(c, take_option, take_operand, &s);
-    if (!step.ends)
-        step = check(c, &s);
-    if (!step.ends)
-        step = run_options_progress(&s.options, true);
-    if (!step.ends)
-        step = cli_configure(c);
+    step = AND_THEN(step, check(c, &s));
+    step = AND_THEN(step, run_options_progress(&s.options, true));
+    step = AND_THEN(step, cli_configure(c));
     if (step.ends && step.code == 0 && c->dry_run)
         step = end_with(show_ticks(c, &s).code);
-    if (!step.ends)
-        step = run_options_kill_after(&s.options);
+    step = AND_THEN(step, run_options_kill_after(&s.options));
     if (step.ends)
         return step.code;
     s.options.to_stderr = c->json;

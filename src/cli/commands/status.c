@@ -128,10 +128,8 @@ static int run(struct cli *c)
 {
     struct status_view v = {.every_ms = REFRESH_MS};
     struct step step = cli_take(c, take_option, cli_take_operand, &v);
-    if (!step.ends)
-        step = cli_configure(c);
-    if (!step.ends)
-        step = cli_open_existing(c);
+    step = AND_THEN(step, cli_configure(c));
+    step = AND_THEN(step, cli_open_existing(c));
     if (step.ends)
         return step.code;
     bool is_status = c->command == &status_command;

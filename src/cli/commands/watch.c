@@ -188,8 +188,7 @@ int watch(struct cli *c, const struct recording *recording)
         return usage(c, "--keep needs --record FILE").code;
     if (!step.ends && w.record != NULL && recording == NULL)
         return program_exec_same(c, &serve_program);
-    if (!step.ends)
-        step = cli_configure(c);
+    step = AND_THEN(step, cli_configure(c));
     if (step.ends)
         return step.code;
     w.recording = w.record != NULL ? recording : NULL;
@@ -199,14 +198,11 @@ int watch(struct cli *c, const struct recording *recording)
         step = prepare_to_record(&w);
     if (!step.ends && follow_init(&w.follow, on_follow, &w) != 0)
         step = print_error(c, "out of memory");
-    if (!step.ends)
-        step = cli_open_existing(c);
+    step = AND_THEN(step, cli_open_existing(c));
     if (!step.ends && w.recording != NULL)
         step = w.recording->begin(&w.follow, c->operands, c->operand_count, w.over);
-    if (!step.ends)
-        step = ask_once(&w);
-    if (!step.ends)
-        step = observe(&w);
+    step = AND_THEN(step, ask_once(&w));
+    step = AND_THEN(step, observe(&w));
     if (step.ends)
         return step.code;
     follow_for_ever(&w);

@@ -283,10 +283,8 @@ void candidate_run(struct candidate *c, const struct run_options *opts,
                    struct step (*create)(void *data))
 {
     struct step step = keeper_begin(&c->keeper, opts);
-    if (!step.ends)
-        step = create(c->data);
-    if (!step.ends)
-        step = listen_begin(opts, c->contender, NULL);
+    step = AND_THEN(step, create(c->data));
+    step = AND_THEN(step, listen_begin(opts, c->contender, NULL));
     int code = step.ends ? step.code : contend(c);
     listen_end(opts);
     guard_end(c->keeper.guard);

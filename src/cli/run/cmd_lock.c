@@ -76,11 +76,9 @@ bool cmd_lock_has_cmd(const struct cmd_lock *x)
 struct step cmd_lock_configure(struct cmd_lock *x)
 {
     struct step step = run_options_choose_cmd(&x->options, x->shell);
-    if (!step.ends)
-        step = run_options_progress(&x->options, x->options.argv != NULL);
-    if (!step.ends)
-        step = cli_configure(x->options.c);
-    return step.ends ? step : run_options_kill_after(&x->options);
+    step = AND_THEN(step, run_options_progress(&x->options, x->options.argv != NULL));
+    step = AND_THEN(step, cli_configure(x->options.c));
+    return AND_THEN(step, run_options_kill_after(&x->options));
 }
 
 /* ---- the lock ------------------------------------------------------------------------------ */
@@ -113,9 +111,8 @@ struct step cmd_lock_open(struct cmd_lock *x)
     bool is_file = url == NULL || scheme_kind(url) == STORE_SQLITE;
     opts->c->is_driven = is_file && opts->c->setting[SET_LISTEN].value == NULL;
     struct step step = keeper_begin(&x->keeper, opts);
-    if (!step.ends)
-        step = create_locker(x);
-    return step.ends ? step : listen_begin(opts, NULL, x->locker);
+    step = AND_THEN(step, create_locker(x));
+    return AND_THEN(step, listen_begin(opts, NULL, x->locker));
 }
 
 void cmd_lock_say_acquired(const struct cmd_lock *x)

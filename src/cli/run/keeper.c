@@ -51,8 +51,7 @@ struct step keeper_begin(struct keeper *k, const struct run_options *opts)
     k->guard_was = k->guard;
     getrlimit(RLIMIT_NOFILE, &opts->running->files);
     struct step step = listen_open(opts);
-    if (!step.ends)
-        step = cli_open(opts->c);
+    step = AND_THEN(step, cli_open(opts->c));
     if (!step.ends)
         service_watchdog_begin(opts->c->client);
     cli_forget_url(opts->c);

@@ -389,8 +389,8 @@ struct step listen_begin(const struct run_options *opts, simba_contender *conten
         simba_observer_create(opts->c->client, opts->mutex, &watch, &l->observer) != 0)
         return print_error(opts->c, "%s", simba_error_text());
     struct step step = start_probe(l);
-    if (!step.ends)
-        step = responder_start(l->responder, routes, l, opts->c->setting[SET_SERVE_HOST].value);
+    step = AND_THEN(
+        step, responder_start(l->responder, routes, l, opts->c->setting[SET_SERVE_HOST].value));
     size_t length = strlen(s->value);
     bool is_chosen = length >= 2 && strcmp(s->value + length - 2, ":0") == 0;
     if (!step.ends && (opts->c->verbose > 0 || is_chosen))
