@@ -14,7 +14,9 @@
 #include "cli/data.h"
 #include "cli/messages.h"
 #include "cli/run/outage.h"
+#include "cli/shown.h"
 #include "cli/sqlite_path.h"
+#include "core/failure.h"
 
 #define LEASE_LEAST_MS 500 /* below this, starting a process takes too much of it */
 
@@ -189,23 +191,52 @@ struct step cli_take_keep(const struct cli *c, const char *value, int64_t *ms)
 
 /* ---- the store ----------------------------------------------------------------------------- */
 
-/* Of elect --advertise; as src/runtime/actor.c has it. */
-static bool is_about_note(const char *line)
-{
-    return strstr(line, ": the note was not published: ") != NULL ||
-           strstr(line, ": the note is published now") != NULL;
-}
-
-/* That renewals fail, or a note, is said in any case, with -vv all that there is. */
+/* With -vv all that there is, and what nobody else says. */
 static void on_log(void *data, enum simba_level level, const char *line)
 {
     static const char *const names[] = {"error: ", "warning: ", "info: ", "debug: "};
     const struct cli *c = data;
-    bool is_news = c->outage != NULL && (outage_take(c->outage, line) || is_about_note(line));
     if (c->verbose > 1)
         print_level(c, level, "%s%s", c->log == LOG_JSON ? "" : names[level], line);
-    else if (is_news || (c->says_errors && level == SIMBA_LOG_ERROR))
+    else if (c->says_errors && level == SIMBA_LOG_ERROR)
         print_level(c, level, "%s", line);
+}
+
+static void show_outage(const struct cli *c, const struct simba_event *e)
+{
+    char time[DURATION_SIZE];
+    if (e->kind == SIMBA_EVENT_FAILING)
+        print_level(c, SIMBA_LOG_WARN,
+                    "mutex '%s' on %.150s: cannot renew: %s; trying again, the lease lasts %s more",
+                    e->mutex, c->store, e->text, show_duration(e->until - simba_now(), time));
+    else
+        print_level(c, SIMBA_LOG_INFO,
+                    "mutex '%s' on %.150s: renewed again after %s without renewal", e->mutex,
+                    c->store, show_duration(e->duration_us / 1000, time));
+}
+
+/* Of elect --advertise. */
+static void show_note(const struct cli *c, const struct simba_event *e)
+{
+    if (e->kind == SIMBA_EVENT_NOTE_FAILED)
+        print_level(c, SIMBA_LOG_WARN, "mutex '%s' on %.150s: the note was not published: %s; %s",
+                    e->mutex, c->store, e->text,
+                    failure_is_ours(e->code) ? "giving up" : "trying again with each renewal");
+    else if (e->kind == SIMBA_EVENT_NOTE_PUBLISHED)
+        print_level(c, SIMBA_LOG_INFO, "mutex '%s' on %.150s: the note is published now", e->mutex,
+                    c->store);
+}
+
+/* That renewals fail, or a note, is said in any case. With -vv the log says it. */
+static void on_event(void *data, const struct simba_event *event)
+{
+    const struct cli *c = data;
+    bool is_news = outage_take(c->outage, event);
+    if (c->verbose > 1)
+        return;
+    if (is_news)
+        show_outage(c, event);
+    show_note(c, event);
 }
 
 /* The library takes the options of the URL itself, so that it checks them. */
@@ -237,24 +268,9 @@ void cli_close(const struct cli *c, int code)
     _exit(code); /* exit() waits for threads that wait for the store */
 }
 
-/* Who uses the command polls no client. */
-const char *cli_error_text(void)
-{
-    static _Thread_local char text[1024];
-    static const char of_programs[] =
-        "no answer from the client's loop: is the thread busy that calls simba_poll?";
-    const char *raw = simba_error_text(), *at = strstr(raw, of_programs);
-    if (at == NULL)
-        return raw;
-    snprintf(text, sizeof text, "%.*sthe store does not answer%s", (int)(at - raw), raw,
-             at + strlen(of_programs));
-    return text;
-}
-
 bool cli_error_is_final(int rc)
 {
-    return rc == SIMBA_EDENIED || rc == SIMBA_ESCHEMA || rc == SIMBA_EUNSUPPORTED ||
-           rc == SIMBA_EINVAL;
+    return failure_lasts(rc);
 }
 
 bool cli_error_is_passing(int rc)
@@ -273,9 +289,15 @@ struct step cli_open(struct cli *c)
     struct simba_options o = SIMBA_OPTIONS_INIT;
     o.ttl_ms = unless_in_url(&c->setting[SET_TTL], c->ttl_ms);
     o.transition_ms = unless_in_url(&c->setting[SET_TRANSITION], c->transition_ms);
-    if (c->verbose > 1 || c->outage != NULL) {
+    if (c->verbose > 1 || c->says_errors) {
         o.log = on_log;
         o.log_data = c;
+    }
+    if (c->outage != NULL) {
+        o.trace = on_event;
+        o.trace_data = c;
+        o.trace_kinds = OUTAGE_EVENTS | SIMBA_EVENT_BIT(SIMBA_EVENT_NOTE_FAILED) |
+                        SIMBA_EVENT_BIT(SIMBA_EVENT_NOTE_PUBLISHED);
     }
     if (c->is_driven)
         o.flags |= SIMBA_NO_THREAD;

@@ -103,7 +103,6 @@ struct step cli_open_existing(struct cli *c);
 int cli_ask(const struct cli *c,
             const char *prefix);               /* does it? 0, or an error, as of simba_list() */
 void cli_close(const struct cli *c, int code); /* code: how the command ends */
-const char *cli_error_text(void);              /* simba_error_text(), for people */
 
 /* Of an error of the library: time does not mend it, since the store refuses or lacks something; or it
  * may, since the store did not answer this time: it is busy, or restarted. What says how things are, such as

@@ -263,7 +263,7 @@ static struct step refuse_unread(const struct once *x, int rc, int64_t took_ms, 
     const struct run_options *opts = &x->lock.options;
     char took[24];
     if (rc != SIMBA_ETIMEOUT)
-        return print_error(opts->c, "%s%s", cli_error_text(), meaning);
+        return print_error(opts->c, "%s%s", simba_error_text(), meaning);
     return print_error(opts->c, "mutex '%s' on %s: the store did not answer in %s%s", opts->mutex,
                        opts->c->store, show_duration(took_ms, took), meaning);
 }
@@ -323,7 +323,7 @@ static struct step claim(struct once *x)
     if (rc == 0)
         return GO_ON;
     char why[WHY_MAX], left[24];
-    snprintf(why, sizeof why, "%s", cli_error_text());
+    snprintf(why, sizeof why, "%s", simba_error_text());
     if (!cli_error_is_passing(rc) && rc != SIMBA_ELOST)
         return print_error(
             opts->c,
@@ -391,9 +391,9 @@ static int report_no_record(const struct once *x, int code)
         return print_error(opts->c,
                            "%s; CMD has succeeded, but that is not recorded: the next caller may "
                            "run it again",
-                           cli_error_text())
+                           simba_error_text())
             .code;
-    print_error(opts->c, "%s; only that CMD has begun is recorded, and counts", cli_error_text());
+    print_error(opts->c, "%s; only that CMD has begun is recorded, and counts", simba_error_text());
     return code;
 }
 
@@ -422,7 +422,7 @@ static void record_failure(const struct once *x, const struct once_record *r)
     int rc = publish(x, r);
     if (rc != 0 && rc != SIMBA_ELOST && x->lock.options.c->verbose > 0)
         print_level(x->lock.options.c, SIMBA_LOG_WARN, "%s; that CMD has failed is not recorded",
-                    cli_error_text());
+                    simba_error_text());
 }
 
 /* CMD has ended by itself, or could not be begun. The exit code. */

@@ -259,7 +259,7 @@ static void on_taken(void *data, int code)
 {
     struct taking *t = data;
     t->code = code;
-    snprintf(t->why, sizeof t->why, "%s", code < 0 ? cli_error_text() : "");
+    snprintf(t->why, sizeof t->why, "%s", code < 0 ? simba_error_text() : "");
     t->is_over = true;
 }
 

@@ -154,12 +154,10 @@ static struct step read_store(struct acquire_watch *w, int64_t waited_ms)
     bool may_wait = left_ms(w, &t) > 0;
     int where =
         snprintf(error, sizeof error, "mutex '%s' on %.200s: ", w->opts->mutex, w->opts->c->store);
-    if (rc != 0 && !says_why && strncmp(error, cli_error_text(), (size_t)where) != 0)
-        where = 0;
-    if (rc != 0 && !says_why)
-        snprintf(error, sizeof error, "%s", cli_error_text());
-    else
-        snprintf(error + where, sizeof error - (size_t)where, "%s", says_why ? t.text : "");
+    snprintf(error + where, sizeof error - (size_t)where, "%s",
+             says_why  ? t.text
+             : rc != 0 ? simba_error_cause()
+                       : "");
     if (rc == 0 && !is_refused)
         w->has_answered = true;
     if (!w->has_answered && (cli_error_is_final(rc) || !may_wait)) {
@@ -247,11 +245,11 @@ static struct acquisition result_of(const struct run_options *opts, int rc)
     if (rc == SIMBA_EHELD && opts->may_be_held)
         return (struct acquisition){.result = HELD_BY_ANOTHER};
     if (rc == SIMBA_EHELD || rc == SIMBA_ETIMEOUT) {
-        print_note(opts->c, "%s", cli_error_text());
+        print_note(opts->c, "%s", simba_error_text());
         return not_acquired(end_with(opts->conflict_code));
     }
     return not_acquired(
-        print_error(opts->c, "%s%s", cli_error_text(),
+        print_error(opts->c, "%s%s", simba_error_text(),
                     rc == SIMBA_ENOTYET && opts->argv != NULL ? "; CMD is not run" : ""));
 }
 
@@ -282,7 +280,7 @@ static int try_once(struct acquire_watch *w)
 {
     int rc = simba_locker_acquire(w->l, 0);
     if (w->opts->may_be_held && rc == SIMBA_ENOTYET && may_ask_again(w, rc) && !w->on_terminal)
-        print_note(w->opts->c, "%s; waiting for the end of that", cli_error_text());
+        print_note(w->opts->c, "%s; waiting for the end of that", simba_error_text());
     while (w->opts->may_be_held && !w->is_canceled && may_ask_again(w, rc)) {
         if (rc == SIMBA_ESTORE)
             tell_tries(w);

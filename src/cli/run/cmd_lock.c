@@ -229,7 +229,7 @@ int cmd_lock_release(struct cmd_lock *x, int code)
     if (rc == 0 || x->keeper.job.term_sent)
         return code;
     if (rc != SIMBA_ELOST)
-        print_error(x->options.c, "%s", cli_error_text());
+        print_error(x->options.c, "%s", simba_error_text());
     else if (!x->is_loss_said)
         cmd_lock_report_loss(x, x->options.argv == NULL ? ""
                                 : x->was_held

@@ -125,7 +125,7 @@ static void ask_store(struct listen *l)
         l->owner = owner;
         l->note = note;
     }
-    snprintf(l->failure, sizeof l->failure, "%s", rc == 0 ? "" : cli_error_text());
+    snprintf(l->failure, sizeof l->failure, "%s", rc == 0 ? "" : simba_error_cause());
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -301,12 +301,11 @@ static void on_healthz(void *data, struct response *out)
     if (why[0] == '\0' && is_blocked)
         snprintf(why, sizeof why, "%s", clocks);
     snprintf(prefix, sizeof prefix, "mutex '%s' on %s: ", opts->mutex, opts->c->store);
-    bool has_prefix = strncmp(why, prefix, strlen(prefix)) == 0; /* texts of the library do */
     if (why[0] == '\0')
         snprintf(raw, sizeof raw, "ok: %s%s%s", prefix,
                  is_owner ? "renewals are on time" : "the store answers", clocks);
     else
-        snprintf(raw, sizeof raw, "%s%s", has_prefix ? "" : prefix, why);
+        snprintf(raw, sizeof raw, "%s%s", prefix, why);
     size_t length = strlen(show_name(raw, text, sizeof text - 1));
     text[length] = '\n';
     text[length + 1] = '\0';

@@ -10,11 +10,6 @@
 #include "base/clock.h"
 #include "cli/shown.h"
 
-#define FAILS ": cannot renew: " /* as src/runtime/actor.c has them */
-#define FAILS_END "; trying again"
-#define WORKS ": renewed again "
-#define BEGINS ": acquired by "
-
 struct outage *outage_new(void)
 {
     void *at = mmap(NULL, sizeof(struct outage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -22,29 +17,27 @@ struct outage *outage_new(void)
     return at != MAP_FAILED ? at : NULL;
 }
 
-static void set_cause(struct outage *o, const char *text, size_t length)
+static void set_cause(struct outage *o, const char *text)
 {
     unsigned next = 1 - o->current;
-    snprintf(o->cause[next], sizeof o->cause[next], "%.*s", (int)length, text);
+    snprintf(o->cause[next], sizeof o->cause[next], "%s", text);
     o->current = next;
 }
 
-bool outage_take(struct outage *o, const char *line)
+bool outage_take(struct outage *o, const struct simba_event *event)
 {
-    const char *fails = strstr(line, FAILS);
-    if (fails != NULL) {
-        fails += strlen(FAILS);
-        const char *end = strstr(fails, FAILS_END);
-        set_cause(o, fails, end != NULL ? (size_t)(end - fails) : strlen(fails));
+    bool is_tenure = event->until != 0; /* and no candidate's attempts */
+    if (event->kind == SIMBA_EVENT_FAILING && is_tenure) {
+        set_cause(o, event->text);
         if (atomic_exchange(&o->is_on, true))
             return false;
         o->failing_since = clock_now();
         return true;
     }
-    bool works = strstr(line, WORKS) != NULL, begins = strstr(line, BEGINS) != NULL;
-    if (!works && !begins)
+    bool works = event->kind == SIMBA_EVENT_WORKS && is_tenure;
+    if (!works && event->kind != SIMBA_EVENT_ACQUIRED)
         return false;
-    set_cause(o, "", 0);
+    set_cause(o, "");
     return atomic_exchange(&o->is_on, false) && works;
 }
 
