@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/schemes.h"
+#include "base/text.h"
 
 #define LOCAL "127.0.0.1"
 
@@ -54,19 +55,11 @@ static struct url_span cut(struct url_span *rest, char separator)
     return first;
 }
 
-/* Copies with %XX decoded; what does not fit is left out. */
+/* Copies with %XX decoded; "" where that is malformed, or too long for a name or a path. */
 static void decode(struct url_span s, char *out, size_t size)
 {
-    size_t used = 0;
-    for (size_t i = 0; i < s.length && used + 1 < size; i++) {
-        char hex[3] = {0};
-        if (s.at[i] == '%' && i + 2 < s.length) {
-            memcpy(hex, s.at + i + 1, 2);
-            i += 2;
-        }
-        out[used++] = hex[0] != '\0' ? (char)strtoul(hex, NULL, 16) : s.at[i];
-    }
-    out[used] = '\0';
+    if (s.length >= size || text_unescape(out, s.at, s.length) != NULL)
+        out[0] = '\0';
 }
 
 static struct url_span option(const struct parts *p, const char *name)
