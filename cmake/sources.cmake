@@ -48,14 +48,15 @@ sources(zookeeper_sources src/backend/zookeeper
 
 # What all of them begin with, and share.
 sources(frame_sources src/cli
-    address args cli config follow frame help help_json metrics_page notify output owner_list program sqlite_path
-    yaml)
+    address args cli config data follow frame help help_json lease_policy
+    messages metrics_page notify owner_list program shown
+    sqlite_path terminal yaml)
 sources(frame_sources src/cli/commands
     bench history serve torture version watch)
 sources(frame_sources src/cli/run
     outage signals)
 sources(frame_sources src/base
-    hash_table json rng text)
+    hash_table json rng schemes text thread)
 sources(frame_sources src/core
     period)
 
@@ -64,8 +65,8 @@ sources(command_sources src/cli
 sources(command_sources src/cli/commands
     completion doctor elect init leader lock once release schedule status tck)
 sources(command_sources src/cli/run
-    acquire candidate channel check guard hindrance keeper listen locked once_record plan poll_thread process_tree
-    progress relay request responder service_watchdog spawn watch)
+    acquire candidate channel check cmd_lock cmd_watch guard hindrance keeper listen once_record poll_thread
+    process_tree progress relay request responder run_options service_watchdog spawn)
 
 sources(serve_sources src/serve
     figures history history_read main model record recorder rows serve show_history)
@@ -75,6 +76,8 @@ sources(http_sources src/serve/http
 sources(torture_sources lab/torture
     children endpoint fault judge judge_callbacks judge_lives judge_tenures judge_time network page pair plan proxy
     record report resources run server torture worker worker_contender worker_locker)
+sources(torture_sources src/base
+    schemes)
 sources(bench_sources lab/bench
     bench bench_report)
 

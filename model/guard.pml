@@ -1,4 +1,4 @@
-/* guard.pml: keeper, guard and the tree of CMD (src/cli/run/plan.h), with kill and stop of any of them.
+/* guard.pml: keeper, guard and the tree of CMD (src/cli/run/run_options.h), with kill and stop of any of them.
  *
  * One step is one line of main's loop. Time passes in ticks, and only when nobody who can run has
  * something due: a process that runs acts within the margin. The tree here ignores what can be

@@ -16,10 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/commands/bench.h"
 #include "cli/frame.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/run/signals.h"
+#include "cli/shown.h"
 #include "lab/bench/bench_report.h"
 
 #define SETS 16
@@ -71,9 +73,7 @@ static void take_signals(void)
 
 static int64_t now_us(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+    return clock_now() / 1000;
 }
 
 /* A signal that ends the measurement ends it, too. */
@@ -123,7 +123,7 @@ static int measure_pairs(struct bench *b, int64_t until)
 /* ---- a hand-over --------------------------------------------------------------------------- */
 
 /* The one that waits, on a thread and a client of its own. */
-struct waiter {
+struct bench_waiter {
     simba_locker *locker;
     sem_t go, done;
     bool is_over;
@@ -134,7 +134,7 @@ struct waiter {
 
 static void *wait_for_mutex(void *arg)
 {
-    struct waiter *w = arg;
+    struct bench_waiter *w = arg;
     for (;;) {
         while (sem_wait(&w->go) != 0)
             ;
@@ -151,7 +151,7 @@ static void *wait_for_mutex(void *arg)
 }
 
 /* 0, or an error; of the waiter's, its text is in w->why. */
-static int hand_over(struct bench *b, struct waiter *w, int64_t asleep_us)
+static int hand_over(struct bench *b, struct bench_waiter *w, int64_t asleep_us)
 {
     int rc = simba_locker_acquire(b->one, ANSWER_MS);
     if (rc != 0)
@@ -167,7 +167,7 @@ static int hand_over(struct bench *b, struct waiter *w, int64_t asleep_us)
     return rc != 0 ? rc : w->code;
 }
 
-static int measure_handovers(struct bench *b, int64_t until, struct waiter *w)
+static int measure_handovers(struct bench *b, int64_t until, struct bench_waiter *w)
 {
     int64_t asleep = 4 * samples_quantile(&b->report.pairs, 0.5);
     pthread_t thread;
@@ -257,7 +257,7 @@ static int reserve(struct bench *b)
     return rc;
 }
 
-static int prepare(struct bench *b)
+static struct step prepare(struct bench *b)
 {
     char mutex[SIMBA_MUTEX_MAX + 1];
     simba_client *first = b->c->client;
@@ -268,22 +268,22 @@ static int prepare(struct bench *b)
                            "others have measured",
                            SETS - 1);
     if (rc != 0)
-        return cli_fail(b->c, rc);
-    int code = cli_open(b->c); /* a second client, as another process would be */
-    b->second = code == 0 ? b->c->client : NULL;
+        return end_with(cli_fail(b->c, rc));
+    struct step step = cli_open(b->c); /* a second client, as another process would be */
+    b->second = !step.ends ? b->c->client : NULL;
     b->c->client = first;
-    if (code != 0)
-        return code;
+    if (step.ends)
+        return step;
     snprintf(mutex, sizeof mutex, "%s.one", b->set);
     if ((rc = simba_locker_create(first, mutex, NULL, &b->one)) != 0 ||
         (rc = simba_locker_create(b->second, mutex, NULL, &b->other)) != 0)
-        return cli_fail(b->c, rc);
-    return 0;
+        return end_with(cli_fail(b->c, rc));
+    return GO_ON;
 }
 
-static int measure(struct bench *b)
+static struct step measure(struct bench *b)
 {
-    static struct waiter w;
+    static struct bench_waiter w;
     int64_t began = now_us(), part = b->for_ms * 1000 / PHASES;
     int rc = measure_pairs(b, began + part);
     if (rc == 0 && stopped == 0)
@@ -293,12 +293,12 @@ static int measure(struct bench *b)
     if (b->on_terminal)
         print_status(b->c, "%s", "");
     if (rc != 0)
-        return w.why[0] != '\0' ? print_error(b->c, "%s", w.why) : cli_fail(b->c, rc);
+        return w.why[0] != '\0' ? print_error(b->c, "%s", w.why) : end_with(cli_fail(b->c, rc));
     b->report.ms = (now_us() - began) / 1000;
-    return 0;
+    return GO_ON;
 }
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
     struct bench *b = data;
     char *end;
@@ -307,41 +307,41 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         b->rate = strtol(value, &end, 10);
         if (errno != 0 || end == value || *end != '\0' || b->rate < 0 || b->rate > RATE_MAX)
             return usage(c, "--rate needs a number from 0 to %d, not '%.40s'", RATE_MAX, value);
-        return -1;
+        return GO_ON;
     }
-    int code = cli_take_duration(c, "--for", value, &b->for_ms);
-    if (code < 0 && (b->for_ms < FOR_LEAST_MS || b->for_ms > FOR_MOST_MS))
+    struct step step = cli_take_duration(c, "--for", value, &b->for_ms);
+    if (!step.ends && (b->for_ms < FOR_LEAST_MS || b->for_ms > FOR_MOST_MS))
         return usage(c, "--for needs a duration from 1s to 1h, not '%.40s'", value);
-    return code;
+    return step;
 }
 
 static int run(struct cli *c)
 {
     static struct bench b = {.for_ms = FOR_MS, .rate = RATE};
     b.c = c;
-    int code = cli_take(c, take_option, cli_take_url, &b);
-    if (code < 0)
-        code = cli_configure(c);
-    if (code >= 0)
-        return code;
+    struct step step = cli_take(c, take_option, cli_take_url, &b);
+    step = AND_THEN(step, cli_configure(c));
+    if (step.ends)
+        return step.code;
     if (!bench_report_init(&b.report))
-        return print_error(c, "out of memory");
+        return print_error(c, "out of memory").code;
     take_signals();
     b.on_terminal = !c->quiet && isatty(STDERR_FILENO) != 0;
     b.report.rate = b.rate;
-    if ((code = cli_open(c)) == 0 && (code = prepare(&b)) == 0)
-        code = measure(&b);
+    step = cli_open(c);
+    step = AND_THEN(step, prepare(&b));
+    step = AND_THEN(step, measure(&b));
     simba_close(b.second, ANSWER_MS);
     simba_close(c->client, ANSWER_MS); /* gives back what is held */
-    if (code == 0)
+    if (!step.ends)
         bench_report_print(c, &b.report, stopped != 0);
     bench_report_free(&b.report);
     if (stopped != 0)
         die_of(stopped);
-    return code;
+    return step.code;
 }
 
-const struct command *const commands[] = {&bench_command, NULL};
+const struct subcommand *const commands[] = {&bench_command, NULL};
 
 int main(int argc, char **argv)
 {

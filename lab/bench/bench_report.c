@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/schemes.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/shown.h"
 
 #define FIGURE_MAX 32
 
@@ -103,7 +105,7 @@ int64_t bench_report_mutexes(const struct bench_report *r, int64_t ttl_ms)
 /* In ZooKeeper a session keeps all its mutexes: most renewals ask no server. */
 static bool is_session(const struct cli *c)
 {
-    return strncmp(c->store, "zookeeper:", strlen("zookeeper:")) == 0;
+    return scheme_kind(c->store) == STORE_ZOOKEEPER;
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */

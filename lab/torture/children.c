@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/run/clock.h"
+#include "base/clock.h"
 #include "lab/torture/network.h"
 
 void run_add(struct run *r, enum entry_kind kind, unsigned worker, unsigned life, unsigned detail,
@@ -70,7 +70,7 @@ void children_reap(struct run *r, bool is_late)
         int status;
         if (k->pid == 0 || waitpid(k->pid, &status, WNOHANG) != k->pid)
             continue;
-        int64_t now = now_ns();
+        int64_t now = clock_now();
         bool is_by_us = k->is_killed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
         unsigned how = !is_by_us ? DEATH_BY_ITSELF : is_late ? DEATH_HUNG : DEATH_BY_US;
         struct entry e = {.kind = ENTRY_DEATH,
@@ -115,7 +115,7 @@ void child_mend_network(struct run *r, unsigned number)
     if (k->net_since == 0)
         return;
     r->has_lost_proxy |= !network_set(r->t, number, FAULT_KINDS, 0);
-    run_add(r, ENTRY_FAULT, number, k->life, k->net_fault, k->net_since, now_ns());
+    run_add(r, ENTRY_FAULT, number, k->life, k->net_fault, k->net_since, clock_now());
     k->net_since = 0;
 }
 

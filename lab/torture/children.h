@@ -21,7 +21,7 @@ struct child {
 
 struct run {
     struct torture *t;
-    struct record *record;
+    struct worker_record *record;
     struct signals signals;
     struct child children[WORKERS_MAX + 1]; /* the last one is the operator */
     struct strike *plan;

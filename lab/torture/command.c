@@ -6,9 +6,12 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/schemes.h"
+#include "base/text.h"
 #include "cli/commands/torture.h"
+#include "cli/data.h"
 #include "cli/frame.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/run/signals.h"
 #include "lab/torture/judge.h"
 #include "lab/torture/network.h"
@@ -24,15 +27,15 @@
 #define MUTEXES 3
 #define LIE "SIMBA_TORTURE_PLANT" /* for tests: a worker says that it owns what it does not */
 
-struct request {
+struct torture_options {
     struct torture t;
     bool is_plan;
     struct server_options server;
     const char *commands[COMMANDS_MAX];
 };
 
-static int take_number(const struct cli *c, const char *option, const char *value, uint64_t low,
-                       uint64_t high, uint64_t *out)
+static struct step take_number(const struct cli *c, const char *option, const char *value,
+                               uint64_t low, uint64_t high, uint64_t *out)
 {
     char *end;
     errno = 0;
@@ -41,23 +44,24 @@ static int take_number(const struct cli *c, const char *option, const char *valu
         return usage(c, "%s %.40s: not a number from %llu to %llu", option, value,
                      (unsigned long long)low, (unsigned long long)high);
     *out = n;
-    return -1;
+    return GO_ON;
 }
 
-static int take_faults(const struct cli *c, const char *list, fault_set *out)
+static struct step take_faults(const struct cli *c, const char *list, fault_set *out)
 {
     const char *names[FAULT_CHOICES];
     char unknown[40];
     if (faults_parse(list, out, unknown, sizeof unknown))
-        return -1;
+        return GO_ON;
     fault_choices(names);
-    const char *near = nearest(unknown, names, FAULT_CHOICES);
+    const char *near = text_nearest(unknown, names, FAULT_CHOICES);
     if (near != NULL)
         return usage(c, "--faults: unknown fault '%s'; did you mean %s?", unknown, near);
     return usage(c, "--faults: unknown fault '%s'", unknown);
 }
 
-static int take_server(const struct cli *c, struct request *r, int id, const char *value)
+static struct step take_server(const struct cli *c, struct torture_options *r, int id,
+                               const char *value)
 {
     if (id == OPT_SERVER_PID)
         r->server.pid = value;
@@ -67,30 +71,30 @@ static int take_server(const struct cli *c, struct request *r, int id, const cha
         return usage(c, "more than %d times --server-fault", COMMANDS_MAX);
     else
         r->commands[r->server.command_count++] = value;
-    return -1;
+    return GO_ON;
 }
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct request *r = data;
+    struct torture_options *r = data;
     struct torture *t = &r->t;
     uint64_t n = 0;
     int64_t ms;
-    int code = -1;
+    struct step step = GO_ON;
     switch (id) {
     case OPT_PROCESSES:
-        code = take_number(c, "--processes", value, 2, WORKERS_MAX, &n);
+        step = take_number(c, "--processes", value, 2, WORKERS_MAX, &n);
         t->workers = n;
         break;
     case OPT_MUTEXES:
-        code = take_number(c, "--mutexes", value, 1, MUTEXES_MAX, &n);
+        step = take_number(c, "--mutexes", value, 1, MUTEXES_MAX, &n);
         t->mutexes = n;
         break;
     case OPT_SEED:
         return take_number(c, "--seed", value, 0, INT64_MAX, &t->seed);
     case OPT_FOR:
-        code = cli_take_duration(c, "--for", value, &ms);
-        if (code < 0 && (ms <= 0 || ms > LENGTH_MAX_MS))
+        step = cli_take_duration(c, "--for", value, &ms);
+        if (!step.ends && (ms <= 0 || ms > LENGTH_MAX_MS))
             return usage(c, "--for %.40s: not between 1ms and 24h", value);
         t->length = ms * NS_PER_MS;
         break;
@@ -115,11 +119,11 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     default:
         return take_server(c, r, id, value);
     }
-    return code;
+    return step;
 }
 
 /* What cannot be done here is not drawn. */
-static int choose_faults(struct request *r)
+static struct step choose_faults(struct torture_options *r)
 {
     struct torture *t = &r->t;
     char why[256];
@@ -134,11 +138,11 @@ static int choose_faults(struct request *r)
         return usage(t->c, "%s", why);
     fault_set possible = t->server != NULL ? server_faults(t->server) : 0;
     t->faults &= ~faults_of(GROUP_SERVER) | possible;
-    return -1;
+    return GO_ON;
 }
 
 /* One line for each fault. */
-static int show_plan(const struct torture *t)
+static struct step show_plan(const struct torture *t)
 {
     struct plan_options o = torture_plan(t);
     size_t count;
@@ -159,10 +163,10 @@ static int show_plan(const struct torture *t)
                    fault_names[s->fault], (double)s->lasts / 1e9, s->worker, s->mutex);
     }
     free(plan);
-    return 0;
+    return GO_ON;
 }
 
-static int write_page(const struct torture *t, const struct history *h)
+static struct step write_page(const struct torture *t, const struct run_history *h)
 {
     FILE *out = fopen(t->html, "we");
     if (out == NULL)
@@ -174,10 +178,10 @@ static int write_page(const struct torture *t, const struct history *h)
     }
     if (rc != 0)
         return print_error(t->c, "cannot write %s: %s", t->html, strerror(error));
-    return 0;
+    return GO_ON;
 }
 
-static void name_things(const struct torture *t, struct history *h, const char **kinds)
+static void name_things(const struct torture *t, struct run_history *h, const char **kinds)
 {
     static const char *const names[] = {
 #define X(name, text) text,
@@ -202,20 +206,20 @@ static void name_things(const struct torture *t, struct history *h, const char *
              t->server != NULL ? ", and what may be done to the server" : "");
 }
 
-static int conclude(struct torture *t, struct history *h)
+static int conclude(struct torture *t, struct run_history *h)
 {
     const char *kinds[WORKERS_MAX];
     name_things(t, h, kinds);
     report_print(t, h);
-    int code = t->html != NULL ? write_page(t, h) : 0;
+    struct step written = t->html != NULL ? write_page(t, h) : GO_ON;
     if (h->tenure_count == 0)
         return EXIT_TROUBLE;
     bool is_bad =
         history_count(h, FINDING_WRONG) > 0 || (t->is_strict && history_count(h, FINDING_LATE) > 0);
-    return is_bad ? EXIT_WRONG : code;
+    return is_bad ? EXIT_WRONG : written.code;
 }
 
-static int configure(struct request *r)
+static struct step configure(struct torture_options *r)
 {
     struct torture *t = &r->t;
     struct cli *c = t->c;
@@ -223,39 +227,38 @@ static int configure(struct request *r)
     /* Not on the default store by mistake: names stay behind. */
     if (url == NULL)
         return usage(c, "missing URL, the store to torture: simba torture sqlite:/tmp/new.db");
-    if (strncmp(url, "memory:", 7) == 0)
+    if (scheme_kind(url) == STORE_MEMORY)
         return usage(c, "memory: is a store within one process: here processes contend");
     c->ttl_ms = TTL_MS;
     c->transition_ms = TRANSITION_MS;
-    int code = choose_faults(r);
-    if (code >= 0)
-        return code;
+    struct step step = choose_faults(r);
+    if (step.ends)
+        return step;
     t->is_lying = lie != NULL && strcmp(lie, "lie") == 0;
     if (t->is_lying)
         print_note(c, LIE " is set: worker 0 says that it owns what it does not");
-    if ((code = cli_configure(c)) < 0)
+    if (!(step = cli_configure(c)).ends)
         network_find(t);
-    return code;
+    return step;
 }
 
 static int run(struct cli *c)
 {
-    static struct request r;
+    static struct torture_options r;
     struct torture *t = &r.t;
-    struct history h = {.begin = 0};
+    struct run_history h = {.begin = 0};
     int signal = 0;
     *t = (struct torture){.c = c, .workers = PROCESSES, .mutexes = MUTEXES};
     t->length = LENGTH_MS * NS_PER_MS;
     t->seed = rng_seed() % 1000000;
-    int code = cli_take(c, take_option, cli_take_url, &r);
-    if (code < 0)
-        code = configure(&r);
-    if (code >= 0)
-        return code;
+    struct step step = cli_take(c, take_option, cli_take_url, &r);
+    step = AND_THEN(step, configure(&r));
+    if (step.ends)
+        return step.code;
     if (r.is_plan)
-        return show_plan(t);
-    if ((code = torture_run(t, &h, &signal)) == 0)
-        code = conclude(t, &h);
+        return show_plan(t).code;
+    step = torture_run(t, &h, &signal);
+    int code = step.ends ? step.code : conclude(t, &h);
     history_free(&h);
     if (t->server != NULL)
         server_close(t->server);
@@ -264,7 +267,7 @@ static int run(struct cli *c)
     return code;
 }
 
-const struct command *const commands[] = {&torture_command, NULL};
+const struct subcommand *const commands[] = {&torture_command, NULL};
 
 int main(int argc, char **argv)
 {

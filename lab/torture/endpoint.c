@@ -1,5 +1,5 @@
 /* endpoint.c: see endpoint.h. A URL is rewritten as text, part by part, so that whatever we do not
- * know in it stays.
+ * know in it tenures.
  *
  * TLS must not get weaker by the way: mysql: takes TLS to other hosts by default, and a certificate
  * names its host. libpq is told address and name apart (hostaddr), so that it goes on comparing the
@@ -13,15 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/schemes.h"
+#include "base/text.h"
+
 #define LOCAL "127.0.0.1"
 
-struct span {
+struct url_span {
     const char *at;
     size_t length;
 };
 
 struct parts {
-    struct span scheme, user, hosts, path, query; /* user: with its @; query: without the ? */
+    struct url_span scheme, user, hosts, path, query; /* user: with its @; query: without the ? */
 };
 
 /* What becomes of the URL. */
@@ -30,59 +33,43 @@ struct rewrite {
     const char *scheme;     /* another one; NULL: the same */
     const char *dropped[3]; /* options that a host in the URL replaces */
     const char *added;      /* an option; NULL: none */
-    struct span path;       /* as an option of redis+unix: says it */
+    struct url_span path;   /* as an option of redis+unix: says it */
     bool keeps_names;       /* of the hosts: the address is an option of its own */
     bool path_is_db;
 };
 
-static const struct kind {
-    const char *scheme;
-    uint16_t port;
-} kinds[] = {
-    {"redis", 6379},    {"rediss", 6379},          {"redis+unix", 0},          {"mysql", 3306},
-    {"mariadb", 3306},  {"redis+sentinel", 26379}, {"rediss+sentinel", 26379}, {"postgresql", 5432},
-    {"postgres", 5432}, {"zookeeper", 2181}};
-
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static bool is(struct span s, const char *text)
+static bool is(struct url_span s, const char *text)
 {
     return s.length == strlen(text) && memcmp(s.at, text, s.length) == 0;
 }
 
 /* The part of *rest before the separator; *rest is what comes after it. */
-static struct span cut(struct span *rest, char separator)
+static struct url_span cut(struct url_span *rest, char separator)
 {
     const char *end = memchr(rest->at, separator, rest->length);
-    struct span first = {rest->at, end != NULL ? (size_t)(end - rest->at) : rest->length};
+    struct url_span first = {rest->at, end != NULL ? (size_t)(end - rest->at) : rest->length};
     size_t taken = first.length + (end != NULL ? 1 : 0);
-    *rest = (struct span){rest->at + taken, rest->length - taken};
+    *rest = (struct url_span){rest->at + taken, rest->length - taken};
     return first;
 }
 
-/* Copies with %XX decoded; what does not fit is left out. */
-static void decode(struct span s, char *out, size_t size)
+/* Copies with %XX decoded; "" where that is malformed, or too long for a name or a path. */
+static void decode(struct url_span s, char *out, size_t size)
 {
-    size_t used = 0;
-    for (size_t i = 0; i < s.length && used + 1 < size; i++) {
-        char hex[3] = {0};
-        if (s.at[i] == '%' && i + 2 < s.length) {
-            memcpy(hex, s.at + i + 1, 2);
-            i += 2;
-        }
-        out[used++] = hex[0] != '\0' ? (char)strtoul(hex, NULL, 16) : s.at[i];
-    }
-    out[used] = '\0';
+    if (s.length >= size || text_unescape(out, s.at, s.length) != NULL)
+        out[0] = '\0';
 }
 
-static struct span option(const struct parts *p, const char *name)
+static struct url_span option(const struct parts *p, const char *name)
 {
-    for (struct span rest = p->query; rest.length > 0;) {
-        struct span value = cut(&rest, '&');
+    for (struct url_span rest = p->query; rest.length > 0;) {
+        struct url_span value = cut(&rest, '&');
         if (is(cut(&value, '='), name))
             return value;
     }
-    return (struct span){"", 0};
+    return (struct url_span){"", 0};
 }
 
 static bool option_is(const struct parts *p, const char *name, const char *value)
@@ -98,34 +85,34 @@ static bool has(const struct parts *p, const char *name)
 static struct parts take_apart(const char *url)
 {
     struct parts p = {.hosts = {"", 0}};
-    struct span rest = {url, strlen(url)};
+    struct url_span rest = {url, strlen(url)};
     p.scheme = cut(&rest, ':');
     p.path = cut(&rest, '?');
     p.query = rest;
-    p.user = (struct span){p.path.at, 0};
+    p.user = (struct url_span){p.path.at, 0};
     if (p.path.length < 2 || memcmp(p.path.at, "//", 2) != 0)
         return p;
     const char *authority = p.path.at + 2, *end = p.path.at + p.path.length;
     const char *slash = memchr(authority, '/', (size_t)(end - authority));
     slash = slash != NULL ? slash : end;
     const char *at = memrchr(authority, '@', (size_t)(slash - authority));
-    p.user = (struct span){authority, at != NULL ? (size_t)(at + 1 - authority) : 0};
+    p.user = (struct url_span){authority, at != NULL ? (size_t)(at + 1 - authority) : 0};
     p.hosts.at = authority + p.user.length;
     p.hosts.length = (size_t)(slash - p.hosts.at);
-    p.path = (struct span){slash, (size_t)(end - slash)};
+    p.path = (struct url_span){slash, (size_t)(end - slash)};
     return p;
 }
 
 /* HOST, HOST:PORT or [ADDRESS]:PORT */
-static struct endpoint host_of(struct span s, uint16_t default_port, struct span *name)
+static struct endpoint host_of(struct url_span s, uint16_t default_port, struct url_span *name)
 {
     struct endpoint e = {.port = default_port};
-    struct span rest = s;
+    struct url_span rest = s;
     bool is_bracketed = s.length > 0 && s.at[0] == '[';
-    struct span host = cut(&rest, is_bracketed ? ']' : ':');
+    struct url_span host = cut(&rest, is_bracketed ? ']' : ':');
     if (is_bracketed) {
-        *name = (struct span){host.at, host.length + 1};
-        host = (struct span){host.at + 1, host.length - 1};
+        *name = (struct url_span){host.at, host.length + 1};
+        host = (struct url_span){host.at + 1, host.length - 1};
         cut(&rest, ':');
     } else {
         *name = host;
@@ -155,14 +142,14 @@ static void refuse(struct endpoints *e, const char *format, ...)
 
 static void find_hosts(const struct parts *p, uint16_t port, struct endpoints *e)
 {
-    struct span rest = p->hosts, name;
+    struct url_span rest = p->hosts, name;
     while (rest.length > 0 && e->count < ENDPOINTS_MAX)
         e->at[e->count++] = host_of(cut(&rest, ','), port, &name);
     if (e->count == 0)
         e->at[e->count++] = (struct endpoint){.host = LOCAL, .port = port};
 }
 
-static void set_socket(struct span path, struct endpoints *e)
+static void set_socket(struct url_span path, struct endpoints *e)
 {
     e->at[0] = (struct endpoint){.host = ""};
     decode(path, e->at[0].path, sizeof e->at[0].path);
@@ -228,7 +215,7 @@ static void rewrite_postgres(struct rewrite *r, struct endpoints *e)
 {
     const struct parts *in = &r->in;
     char folder[sizeof e->at[0].path] = "", port[8] = "5432";
-    struct span first = option(in, "host");
+    struct url_span first = option(in, "host");
     if (in->hosts.length > 0)
         decode(in->hosts, folder, sizeof folder);
     else
@@ -240,7 +227,7 @@ static void rewrite_postgres(struct rewrite *r, struct endpoints *e)
     } else if (folder[0] == '/') {
         if (has(in, "port"))
             decode(option(in, "port"), port, sizeof port);
-        set_socket((struct span){"", 0}, e);
+        set_socket((struct url_span){"", 0}, e);
         snprintf(e->at[0].path, sizeof e->at[0].path, "%.90s/.s.PGSQL.%s", folder, port);
         r->dropped[0] = "host";
         r->dropped[1] = "port";
@@ -257,20 +244,19 @@ static void examine(const char *url, struct rewrite *r, struct endpoints *e)
     *r = (struct rewrite){.in = take_apart(url)};
     *e = (struct endpoints){.count = 0};
     r->path = r->in.path;
-    const struct kind *kind = NULL;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && kind == NULL; i++)
-        kind = is(r->in.scheme, kinds[i].scheme) ? &kinds[i] : NULL;
-    if (kind == NULL) {
+    const struct scheme *scheme = scheme_of(url);
+    enum store_kind kind = scheme_kind(url);
+    if (scheme == NULL || kind == STORE_SQLITE || kind == STORE_MEMORY) {
         refuse(e, "no network faults: %.*s: has no server that is known here",
                (int)r->in.scheme.length, r->in.scheme.at);
         return;
     }
-    find_hosts(&r->in, kind->port, e);
-    if (strncmp(kind->scheme, "redis", 5) == 0)
+    find_hosts(&r->in, scheme->port, e);
+    if (kind == STORE_REDIS)
         rewrite_redis(r, e);
-    else if (kind->port == 3306)
+    else if (kind == STORE_MYSQL)
         rewrite_mysql(r, e);
-    else if (kind->port == 5432)
+    else if (kind == STORE_POSTGRES)
         rewrite_postgres(r, e);
 }
 
@@ -282,7 +268,7 @@ void endpoints_find(const char *url, struct endpoints *out)
 
 /* ---- the URL again ------------------------------------------------------------------------- */
 
-static void put(FILE *out, struct span s)
+static void put(FILE *out, struct url_span s)
 {
     fwrite(s.at, 1, s.length, out);
 }
@@ -290,7 +276,7 @@ static void put(FILE *out, struct span s)
 static void put_hosts(FILE *out, const struct rewrite *r, const struct endpoints *e,
                       const uint16_t *ports)
 {
-    struct span rest = r->in.hosts, name;
+    struct url_span rest = r->in.hosts, name;
     for (size_t i = 0; i < e->count; i++) {
         host_of(cut(&rest, ','), 0, &name);
         fputs(i > 0 ? "," : "", out);
@@ -302,9 +288,9 @@ static void put_hosts(FILE *out, const struct rewrite *r, const struct endpoints
     }
 }
 
-static bool is_dropped(const struct rewrite *r, struct span pair)
+static bool is_dropped(const struct rewrite *r, struct url_span pair)
 {
-    struct span name = cut(&pair, '=');
+    struct url_span name = cut(&pair, '=');
     bool yes = false;
     for (size_t i = 0; i < sizeof r->dropped / sizeof *r->dropped; i++)
         yes = yes || (r->dropped[i] != NULL && is(name, r->dropped[i]));
@@ -314,8 +300,8 @@ static bool is_dropped(const struct rewrite *r, struct span pair)
 static void put_options(FILE *out, const struct rewrite *r, size_t hosts)
 {
     char separator = '?';
-    for (struct span rest = r->in.query; rest.length > 0;) {
-        struct span pair = cut(&rest, '&');
+    for (struct url_span rest = r->in.query; rest.length > 0;) {
+        struct url_span pair = cut(&rest, '&');
         if (is_dropped(r, pair))
             continue;
         fputc(separator, out);

@@ -35,7 +35,7 @@ struct takeover {
 /* WRONG: a promise was broken. LATE: a bound of time was. LIMIT: broken by a fault that the
  * documents exclude. */
 enum finding_kind { FINDING_WRONG, FINDING_LATE, FINDING_LIMIT };
-struct finding {
+struct judge_finding {
     enum finding_kind kind;
     int64_t at;
     uint16_t worker, mutex;
@@ -43,7 +43,7 @@ struct finding {
     char text[240];
 };
 
-struct history {
+struct run_history {
     int64_t begin, end, calm; /* calm: when the faults ended */
     size_t workers, mutexes;
     struct tenure_seen *tenures; /* sorted by mutex, then `first` */
@@ -52,7 +52,7 @@ struct history {
     size_t takeover_count;
     struct entry *faults; /* ENTRY_FAULT and ENTRY_DEATH, sorted by `before` */
     size_t fault_count;
-    struct finding *findings;
+    struct judge_finding *findings;
     size_t finding_count;
     uint64_t answers; /* how many yes */
     char store[256], command[512];
@@ -69,6 +69,6 @@ struct history {
 #define FAULT_ON_ALL UINT16_MAX
 
 /* Writes a page of HTML that needs nothing else. 0, or -1 with errno. */
-int page_write(FILE *out, const struct history *h);
+int page_write(FILE *out, const struct run_history *h);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/time.h"
 #include "lab/torture/fault.h"
-#include "lab/torture/judging.h"
+#include "lab/torture/judge_work.h"
 
 #define DELAY_PART 8       /* of the lease: who was late by more may have lost it */
 #define FINDINGS_MAX 10000 /* a store that is wrong is wrong often */
@@ -26,16 +26,16 @@ int entry_compare_slot(const struct entry *a, const struct entry *b)
     return compare_numbers(a->mutex, b->mutex);
 }
 
-struct span judging_select(struct judging *j, enum entry_kind kind,
-                           int (*compare)(const void *, const void *))
+struct entry_span judge_select(struct judge_work *j, enum entry_kind kind,
+                               int (*compare)(const void *, const void *))
 {
-    struct span s = {.count = 0};
+    struct entry_span s = {.count = 0};
     for (size_t i = 0; i < j->count; i++)
         s.count += j->entries[i].kind == kind;
     s.at = malloc((s.count + 1) * sizeof *s.at);
     if (s.at == NULL) {
         j->failed = true;
-        return (struct span){NULL, 0};
+        return (struct entry_span){NULL, 0};
     }
     size_t n = 0;
     for (size_t i = 0; i < j->count; i++) {
@@ -48,21 +48,21 @@ struct span judging_select(struct judging *j, enum entry_kind kind,
 
 /* ---- findings ------------------------------------------------------------------------------ */
 
-double judging_seconds(const struct judging *j, int64_t at)
+double judge_seconds(const struct judge_work *j, int64_t at)
 {
     return (double)(at - j->rules->begin) / 1e9;
 }
 
-void judging_find(struct judging *j, enum finding_kind kind, int64_t at, unsigned worker,
-                  unsigned mutex, uint64_t token, const char *format, ...)
+void judge_find(struct judge_work *j, enum finding_kind kind, int64_t at, unsigned worker,
+                unsigned mutex, uint64_t token, const char *format, ...)
 {
-    struct history *h = j->h;
+    struct run_history *h = j->h;
     va_list args;
     if (h->finding_count >= FINDINGS_MAX)
         return;
     if (h->finding_count == j->finding_room) {
         size_t room = j->finding_room == 0 ? 16 : 2 * j->finding_room;
-        struct finding *more = realloc(h->findings, room * sizeof *more);
+        struct judge_finding *more = realloc(h->findings, room * sizeof *more);
         if (more == NULL) {
             j->failed = true;
             return;
@@ -70,14 +70,14 @@ void judging_find(struct judging *j, enum finding_kind kind, int64_t at, unsigne
         h->findings = more;
         j->finding_room = room;
     }
-    struct finding *f = &h->findings[h->finding_count++];
-    *f = (struct finding){kind, at, (uint16_t)worker, (uint16_t)mutex, token, ""};
+    struct judge_finding *f = &h->findings[h->finding_count++];
+    *f = (struct judge_finding){kind, at, (uint16_t)worker, (uint16_t)mutex, token, ""};
     va_start(args, format);
     (void)!vsnprintf(f->text, sizeof f->text, format, args);
     va_end(args);
 }
 
-enum finding_kind judging_wrong(const struct judging *j, unsigned mutex, int64_t at)
+enum finding_kind judge_wrong(const struct judge_work *j, unsigned mutex, int64_t at)
 {
     for (size_t i = 0; i < j->h->fault_count; i++) {
         const struct entry *f = &j->h->faults[i];
@@ -89,7 +89,7 @@ enum finding_kind judging_wrong(const struct judging *j, unsigned mutex, int64_t
     return FINDING_WRONG;
 }
 
-size_t history_count(const struct history *h, enum finding_kind kind)
+size_t history_count(const struct run_history *h, enum finding_kind kind)
 {
     size_t n = 0;
     for (size_t i = 0; i < h->finding_count; i++)
@@ -111,9 +111,9 @@ static int faults_by_time(const void *a, const void *b)
     return compare_numbers(x->before, y->before);
 }
 
-static void build_faults(struct judging *j)
+static void build_faults(struct judge_work *j)
 {
-    struct history *h = j->h;
+    struct run_history *h = j->h;
     size_t count = 0;
     for (size_t i = 0; i < j->count; i++)
         count += j->entries[i].kind == ENTRY_FAULT || j->entries[i].kind == ENTRY_DEATH;
@@ -132,7 +132,7 @@ static void build_faults(struct judging *j)
     qsort(h->faults, h->fault_count, sizeof *h->faults, faults_by_time);
 }
 
-int64_t judging_frozen(const struct judging *j, unsigned worker, int64_t from, int64_t to)
+int64_t judge_frozen(const struct judge_work *j, unsigned worker, int64_t from, int64_t to)
 {
     int64_t sum = 0, counted = from; /* freezes of one worker may overlap */
     for (size_t i = 0; i < j->h->fault_count; i++) {
@@ -149,12 +149,12 @@ int64_t judging_frozen(const struct judging *j, unsigned worker, int64_t from, i
     return sum;
 }
 
-bool judging_is_long(const struct judging *j, const struct entry *delay)
+bool judge_is_long(const struct judge_work *j, const struct entry *delay)
 {
     return delay->after - delay->before > j->rules->lease / DELAY_PART;
 }
 
-bool judging_is_struck(const struct judging *j, unsigned worker, int64_t from, int64_t to)
+bool judge_is_struck(const struct judge_work *j, unsigned worker, int64_t from, int64_t to)
 {
     for (size_t i = 0; i < j->h->fault_count && j->h->faults[i].before < to; i++) {
         const struct entry *f = &j->h->faults[i];
@@ -162,14 +162,14 @@ bool judging_is_struck(const struct judging *j, unsigned worker, int64_t from, i
             return true;
     }
     for (size_t i = 0; i < j->delays.count && j->delays.at[i]->before < to; i++) {
-        if (j->delays.at[i]->after > from && judging_is_long(j, j->delays.at[i]))
+        if (j->delays.at[i]->after > from && judge_is_long(j, j->delays.at[i]))
             return true;
     }
     return false;
 }
 
 /* The store answered late because we had struck it. */
-static bool is_excused(const struct judging *j, const struct entry *delay)
+static bool is_excused(const struct judge_work *j, const struct entry *delay)
 {
     for (size_t i = 0; delay->detail == DELAY_OF_STORE && i < j->h->fault_count; i++) {
         const struct entry *f = &j->h->faults[i];
@@ -181,12 +181,12 @@ static bool is_excused(const struct judging *j, const struct entry *delay)
 }
 
 /* How late a process of ours ran, or the store answered, at most, though we had not struck it. */
-static int64_t find_delay(const struct judging *j)
+static int64_t find_delay(const struct judge_work *j)
 {
     int64_t most = DELAY_LEAST;
     for (size_t i = 0; i < j->delays.count; i++) {
         const struct entry *e = j->delays.at[i];
-        int64_t late = e->after - e->before - judging_frozen(j, e->worker, e->before, e->after);
+        int64_t late = e->after - e->before - judge_frozen(j, e->worker, e->before, e->after);
         if (late > most && !is_excused(j, e))
             most = late;
     }
@@ -204,7 +204,7 @@ static int by_slot_and_time(const void *a, const void *b)
 
 static int findings_by_time(const void *a, const void *b)
 {
-    const struct finding *x = a, *y = b;
+    const struct judge_finding *x = a, *y = b;
     return x->kind != y->kind ? (int)x->kind - (int)y->kind : compare_numbers(x->at, y->at);
 }
 
@@ -216,23 +216,24 @@ static int tenures_by_first(const void *a, const void *b)
 }
 
 /* Those that a finding names are marked; the page shows them. */
-static void build_tenures(struct judging *j)
+static void build_tenures(struct judge_work *j)
 {
-    struct history *h = j->h;
-    h->tenures = malloc((j->stay_count + 1) * sizeof *h->tenures);
+    struct run_history *h = j->h;
+    h->tenures = malloc((j->judged_count + 1) * sizeof *h->tenures);
     if (h->tenures == NULL) {
         j->failed = true;
         return;
     }
-    for (size_t i = 0; i < j->stay_count; i++)
-        h->tenures[i] = j->stays[i].seen;
-    h->tenure_count = j->stay_count;
+    for (size_t i = 0; i < j->judged_count; i++)
+        h->tenures[i] = j->tenures[i].seen;
+    h->tenure_count = j->judged_count;
     qsort(h->tenures, h->tenure_count, sizeof *h->tenures, tenures_by_first);
 }
 
-bool judge(struct entry *entries, size_t count, const struct judge_rules *rules, struct history *h)
+bool judge_records(struct entry *entries, size_t count, const struct judge_rules *rules,
+                   struct run_history *h)
 {
-    struct judging j = {.rules = rules, .h = h, .entries = entries, .count = count};
+    struct judge_work j = {.rules = rules, .h = h, .entries = entries, .count = count};
     h->begin = rules->begin;
     h->end = h->calm = rules->end;
     h->workers = rules->workers;
@@ -240,8 +241,8 @@ bool judge(struct entry *entries, size_t count, const struct judge_rules *rules,
     h->lease_ms = rules->lease / NS_PER_MS;
     h->bound_ms = rules->takeover / NS_PER_MS;
     build_faults(&j);
-    j.wants = judging_select(&j, ENTRY_WANT, by_slot_and_time);
-    j.delays = judging_select(&j, ENTRY_DELAYED, by_time);
+    j.wants = judge_select(&j, ENTRY_WANT, by_slot_and_time);
+    j.delays = judge_select(&j, ENTRY_DELAYED, by_time);
     if (!j.failed && tenures_build(&j)) {
         h->delay = find_delay(&j);
         tenures_check(&j);
@@ -252,7 +253,7 @@ bool judge(struct entry *entries, size_t count, const struct judge_rules *rules,
         lives_check(&j);
         build_tenures(&j);
     }
-    free(j.stays);
+    free(j.tenures);
     free(j.wants.at);
     free(j.delays.at);
     if (h->finding_count > 0)
@@ -260,7 +261,7 @@ bool judge(struct entry *entries, size_t count, const struct judge_rules *rules,
     return !j.failed;
 }
 
-void history_free(struct history *h)
+void history_free(struct run_history *h)
 {
     free(h->tenures);
     free(h->takeovers);

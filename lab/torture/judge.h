@@ -21,8 +21,9 @@ struct judge_rules {
 
 /* Fills h, but for what only the caller knows (store, command, seed, names). The entries are put
  * into another order. False: out of memory. */
-bool judge(struct entry *entries, size_t count, const struct judge_rules *rules, struct history *h);
-void history_free(struct history *h);
+bool judge_records(struct entry *entries, size_t count, const struct judge_rules *rules,
+                   struct run_history *h);
+void history_free(struct run_history *h);
 
-size_t history_count(const struct history *h, enum finding_kind kind);
+size_t history_count(const struct run_history *h, enum finding_kind kind);
 #endif

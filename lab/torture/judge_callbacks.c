@@ -1,7 +1,7 @@
 /* judge_callbacks.c: C3, the order of the callbacks of each handle. */
 #include <stdlib.h>
 
-#include "lab/torture/judging.h"
+#include "lab/torture/judge_work.h"
 
 static int by_handle(const void *a, const void *b)
 {
@@ -64,23 +64,23 @@ static void remember(struct past *p, const struct entry *now)
     }
 }
 
-static void check_handle(struct judging *j, const struct entry **at, size_t count)
+static void check_handle(struct judge_work *j, const struct entry **at, size_t count)
 {
     struct past past = {.last = NULL};
     for (size_t i = 0; i < count; i++) {
         const struct entry *now = at[i];
         const char *fault = fault_of(&past, now);
         if (fault != NULL)
-            judging_find(j, FINDING_WRONG, now->before, now->worker, now->mutex, now->token,
-                         "callbacks of worker %u on mutex %u out of order at %.3f s: %s",
-                         now->worker, now->mutex, judging_seconds(j, now->before), fault);
+            judge_find(j, FINDING_WRONG, now->before, now->worker, now->mutex, now->token,
+                       "callbacks of worker %u on mutex %u out of order at %.3f s: %s", now->worker,
+                       now->mutex, judge_seconds(j, now->before), fault);
         remember(&past, now);
     }
 }
 
-void callbacks_check(struct judging *j)
+void callbacks_check(struct judge_work *j)
 {
-    struct span s = judging_select(j, ENTRY_CALLBACK, by_handle);
+    struct entry_span s = judge_select(j, ENTRY_CALLBACK, by_handle);
     for (size_t i = 0, n; i < s.count; i += n) {
         for (n = 1; i + n < s.count && is_same_handle(s.at[i], s.at[i + n]);)
             n++;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/time.h"
-#include "lab/torture/judging.h"
+#include "lab/torture/judge_work.h"
 
 /* ---- building ------------------------------------------------------------------------------ */
 
@@ -32,38 +32,38 @@ static int by_tenure(const void *a, const void *b)
     return order != 0 ? order : (x->before > y->before) - (x->before < y->before);
 }
 
-static bool is_of(const struct stay *s, const struct entry *e)
+static bool is_of(const struct judged_tenure *s, const struct entry *e)
 {
     return compare_keys(s->seen.mutex, s->seen.token, s->seen.worker, s->seen.life, e) == 0;
 }
 
-static struct stay *find_stay(struct judging *j, const struct entry *e)
+static struct judged_tenure *find_stay(struct judge_work *j, const struct entry *e)
 {
-    size_t low = 0, high = j->stay_count;
+    size_t low = 0, high = j->judged_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const struct tenure_seen *t = &j->stays[middle].seen;
+        const struct tenure_seen *t = &j->tenures[middle].seen;
         if (compare_keys(t->mutex, t->token, t->worker, t->life, e) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < j->stay_count && is_of(&j->stays[low], e) ? &j->stays[low] : NULL;
+    return low < j->judged_count && is_of(&j->tenures[low], e) ? &j->tenures[low] : NULL;
 }
 
-static void add_yes(struct judging *j, const struct entry *e)
+static void add_yes(struct judge_work *j, const struct entry *e)
 {
-    struct stay *s = j->stay_count > 0 ? &j->stays[j->stay_count - 1] : NULL;
+    struct judged_tenure *s = j->judged_count > 0 ? &j->tenures[j->judged_count - 1] : NULL;
     j->h->answers++;
     if (s == NULL || !is_of(s, e)) {
-        assert(j->stays != NULL);
-        s = &j->stays[j->stay_count++];
-        *s = (struct stay){.seen = {.token = e->token,
-                                    .first = e->after,
-                                    .last = e->before,
-                                    .worker = e->worker,
-                                    .life = e->life,
-                                    .mutex = e->mutex}};
+        assert(j->tenures != NULL);
+        s = &j->tenures[j->judged_count++];
+        *s = (struct judged_tenure){.seen = {.token = e->token,
+                                             .first = e->after,
+                                             .last = e->before,
+                                             .worker = e->worker,
+                                             .life = e->life,
+                                             .mutex = e->mutex}};
     }
     if (e->after < s->seen.first)
         s->seen.first = e->after;
@@ -71,9 +71,9 @@ static void add_yes(struct judging *j, const struct entry *e)
         s->seen.last = e->before;
 }
 
-static void add_end(struct judging *j, const struct entry *e)
+static void add_end(struct judge_work *j, const struct entry *e)
 {
-    struct stay *s = find_stay(j, e);
+    struct judged_tenure *s = find_stay(j, e);
     if (s == NULL)
         return; /* it ended before anybody could ask */
     if (e->kind == ENTRY_LEAVE) {
@@ -87,19 +87,19 @@ static void add_end(struct judging *j, const struct entry *e)
     }
 }
 
-bool tenures_build(struct judging *j)
+bool tenures_build(struct judge_work *j)
 {
-    struct span yes = judging_select(j, ENTRY_YES, by_tenure);
-    j->stays = calloc(yes.count + 1, sizeof *j->stays);
-    if (j->stays == NULL || yes.at == NULL) {
+    struct entry_span yes = judge_select(j, ENTRY_YES, by_tenure);
+    j->tenures = calloc(yes.count + 1, sizeof *j->tenures);
+    if (j->tenures == NULL || yes.at == NULL) {
         j->failed = true;
         free(yes.at);
         return false;
     }
     for (size_t i = 0; i < yes.count; i++) {
         if (yes.at[i]->before > yes.at[i]->after || yes.at[i]->token == 0)
-            judging_find(j, FINDING_WRONG, yes.at[i]->before, yes.at[i]->worker, yes.at[i]->mutex,
-                         yes.at[i]->token, "a yes without a token, or with a clock that ran back");
+            judge_find(j, FINDING_WRONG, yes.at[i]->before, yes.at[i]->worker, yes.at[i]->mutex,
+                       yes.at[i]->token, "a yes without a token, or with a clock that ran back");
         else
             add_yes(j, yes.at[i]);
     }
@@ -113,45 +113,45 @@ bool tenures_build(struct judging *j)
 
 /* ---- checks -------------------------------------------------------------------------------- */
 
-static void find_two(struct judging *j, struct stay *low, struct stay *high)
+static void find_two(struct judge_work *j, struct judged_tenure *low, struct judged_tenure *high)
 {
     struct tenure_seen *a = &low->seen, *b = &high->seen;
     bool is_overlap = b->last > a->first;
     int64_t from = a->first > b->first ? a->first : b->first;
     int64_t to = a->last < b->last ? a->last : b->last;
-    enum finding_kind kind = judging_wrong(j, a->mutex, b->first);
+    enum finding_kind kind = judge_wrong(j, a->mutex, b->first);
     a->is_wrong = b->is_wrong = true;
     if (is_overlap)
-        judging_find(j, kind, from, b->worker, b->mutex, b->token,
-                     "two owners of mutex %u for %.1f ms at %.3f s: worker %u with token %llu, and "
-                     "worker %u with token %llu",
-                     a->mutex, (double)(to > from ? to - from : 0) / 1e6, judging_seconds(j, from),
-                     a->worker, (unsigned long long)a->token, b->worker,
-                     (unsigned long long)b->token);
+        judge_find(j, kind, from, b->worker, b->mutex, b->token,
+                   "two owners of mutex %u for %.1f ms at %.3f s: worker %u with token %llu, and "
+                   "worker %u with token %llu",
+                   a->mutex, (double)(to > from ? to - from : 0) / 1e6, judge_seconds(j, from),
+                   a->worker, (unsigned long long)a->token, b->worker,
+                   (unsigned long long)b->token);
     else
-        judging_find(j, kind, a->first, a->worker, a->mutex, a->token,
-                     "a token of mutex %u fell at %.3f s: worker %u had %llu after worker %u had "
-                     "had %llu",
-                     a->mutex, judging_seconds(j, a->first), a->worker,
-                     (unsigned long long)a->token, b->worker, (unsigned long long)b->token);
+        judge_find(j, kind, a->first, a->worker, a->mutex, a->token,
+                   "a token of mutex %u fell at %.3f s: worker %u had %llu after worker %u had "
+                   "had %llu",
+                   a->mutex, judge_seconds(j, a->first), a->worker, (unsigned long long)a->token,
+                   b->worker, (unsigned long long)b->token);
 }
 
 /* In the order of tokens: whoever has a lower one must have ended before. */
-static void check_tokens(struct judging *j)
+static void check_tokens(struct judge_work *j)
 {
-    struct stay *latest = NULL; /* of the lower tokens, the one that was held last */
-    for (size_t i = 0; i < j->stay_count; i++) {
-        struct stay *s = &j->stays[i], *before = i > 0 ? s - 1 : NULL;
+    struct judged_tenure *latest = NULL; /* of the lower tokens, the one that was held last */
+    for (size_t i = 0; i < j->judged_count; i++) {
+        struct judged_tenure *s = &j->tenures[i], *before = i > 0 ? s - 1 : NULL;
         if (latest != NULL && latest->seen.mutex != s->seen.mutex)
             latest = NULL;
         if (before != NULL && before->seen.mutex == s->seen.mutex &&
             before->seen.token == s->seen.token) {
             before->seen.is_wrong = s->seen.is_wrong = true;
-            judging_find(j, judging_wrong(j, s->seen.mutex, s->seen.first), s->seen.first,
-                         s->seen.worker, s->seen.mutex, s->seen.token,
-                         "token %llu of mutex %u was given twice: to worker %u and to worker %u",
-                         (unsigned long long)s->seen.token, s->seen.mutex, before->seen.worker,
-                         s->seen.worker);
+            judge_find(j, judge_wrong(j, s->seen.mutex, s->seen.first), s->seen.first,
+                       s->seen.worker, s->seen.mutex, s->seen.token,
+                       "token %llu of mutex %u was given twice: to worker %u and to worker %u",
+                       (unsigned long long)s->seen.token, s->seen.mutex, before->seen.worker,
+                       s->seen.worker);
         }
         if (latest != NULL && latest->seen.last > s->seen.first)
             find_two(j, latest, s);
@@ -160,7 +160,7 @@ static void check_tokens(struct judging *j)
     }
 }
 
-static void check_own_end(struct judging *j, struct stay *s)
+static void check_own_end(struct judge_work *j, struct judged_tenure *s)
 {
     struct tenure_seen *t = &s->seen;
     const char *what = NULL;
@@ -171,15 +171,15 @@ static void check_own_end(struct judging *j, struct stay *s)
     if (what == NULL)
         return;
     t->is_wrong = true;
-    judging_find(j, judging_wrong(j, t->mutex, t->last), t->last, t->worker, t->mutex, t->token,
-                 "worker %u said that it owns mutex %u at %.3f s, %s", t->worker, t->mutex,
-                 judging_seconds(j, t->last), what);
+    judge_find(j, judge_wrong(j, t->mutex, t->last), t->last, t->worker, t->mutex, t->token,
+               "worker %u said that it owns mutex %u at %.3f s, %s", t->worker, t->mutex,
+               judge_seconds(j, t->last), what);
 }
 
 /* C4: while on_released runs, the mutex is kept. Before the end of the margin the store cannot have
  * taken it by the clock, so it was given back too early. Later, the lease may have run out: nothing
  * renews it in a process that was struck, or that got no time to run. */
-static void check_order(struct judging *j, struct stay *s, struct stay *next)
+static void check_order(struct judge_work *j, struct judged_tenure *s, struct judged_tenure *next)
 {
     struct tenure_seen *t = &s->seen, *n = &next->seen;
     if (t->reason != SIMBA_RELEASED || n->first >= s->released_to)
@@ -187,26 +187,25 @@ static void check_order(struct judging *j, struct stay *s, struct stay *next)
     bool is_early = n->first < t->last + j->rules->margin;
     if (is_early) {
         t->is_wrong = n->is_wrong = true;
-        judging_find(j, judging_wrong(j, t->mutex, n->first), n->first, n->worker, n->mutex,
-                     n->token,
-                     "worker %u owned mutex %u at %.3f s, %.1f ms before on_released of worker %u "
-                     "had ended, who left in order",
-                     n->worker, n->mutex, judging_seconds(j, n->first),
-                     (double)(s->released_to - n->first) / 1e6, t->worker);
-    } else if (!judging_is_struck(j, t->worker, t->last - j->rules->lease, n->first)) {
-        judging_find(j, FINDING_LATE, n->first, t->worker, t->mutex, t->token,
-                     "the lease ran out while worker %u left mutex %u in order at %.3f s",
-                     t->worker, t->mutex, judging_seconds(j, n->first));
+        judge_find(j, judge_wrong(j, t->mutex, n->first), n->first, n->worker, n->mutex, n->token,
+                   "worker %u owned mutex %u at %.3f s, %.1f ms before on_released of worker %u "
+                   "had ended, who left in order",
+                   n->worker, n->mutex, judge_seconds(j, n->first),
+                   (double)(s->released_to - n->first) / 1e6, t->worker);
+    } else if (!judge_is_struck(j, t->worker, t->last - j->rules->lease, n->first)) {
+        judge_find(j, FINDING_LATE, n->first, t->worker, t->mutex, t->token,
+                   "the lease ran out while worker %u left mutex %u in order at %.3f s", t->worker,
+                   t->mutex, judge_seconds(j, n->first));
     }
 }
 
-void tenures_check(struct judging *j)
+void tenures_check(struct judge_work *j)
 {
     check_tokens(j);
-    for (size_t i = 0; i < j->stay_count; i++) {
-        struct stay *s = &j->stays[i];
+    for (size_t i = 0; i < j->judged_count; i++) {
+        struct judged_tenure *s = &j->tenures[i];
         check_own_end(j, s);
-        if (i + 1 < j->stay_count && s[1].seen.mutex == s->seen.mutex)
+        if (i + 1 < j->judged_count && s[1].seen.mutex == s->seen.mutex)
             check_order(j, s, s + 1);
     }
 }

@@ -5,9 +5,9 @@
 
 #include "base/time.h"
 #include "lab/torture/fault.h"
-#include "lab/torture/judging.h"
+#include "lab/torture/judge_work.h"
 
-static enum finding_kind late(const struct judging *j)
+static enum finding_kind late(const struct judge_work *j)
 {
     return j->rules->is_same_id ? FINDING_LIMIT : FINDING_LATE;
 }
@@ -33,7 +33,7 @@ static int64_t may_have_ended(const struct entry *f, unsigned mutex)
 }
 
 /* The moment from which the bound counts. */
-static int64_t reference(const struct judging *j, unsigned mutex, int64_t from, int64_t to)
+static int64_t reference(const struct judge_work *j, unsigned mutex, int64_t from, int64_t to)
 {
     int64_t since = from;
     for (size_t i = 0; i < j->h->fault_count && j->h->faults[i].before < to; i++) {
@@ -43,14 +43,14 @@ static int64_t reference(const struct judging *j, unsigned mutex, int64_t from, 
     }
     for (size_t i = 0; i < j->delays.count && j->delays.at[i]->before < to; i++) {
         const struct entry *e = j->delays.at[i];
-        if (e->after > since && judging_is_long(j, e))
+        if (e->after > since && judge_is_long(j, e))
             since = e->after < to ? e->after : to;
     }
     return since;
 }
 
 /* Did somebody wait for it all the time, whom nothing struck? */
-static bool is_waited_for(const struct judging *j, unsigned mutex, int64_t from, int64_t to)
+static bool is_waited_for(const struct judge_work *j, unsigned mutex, int64_t from, int64_t to)
 {
     for (size_t i = 0; i < j->wants.count; i++) {
         const struct entry *e = j->wants.at[i];
@@ -59,13 +59,14 @@ static bool is_waited_for(const struct judging *j, unsigned mutex, int64_t from,
         const struct entry *const *next = i + 1 < j->wants.count ? &j->wants.at[i + 1] : NULL;
         bool has_end = next != NULL && entry_compare_slot(e, *next) == 0;
         if ((!has_end || (*next)->before >= to) &&
-            !judging_is_struck(j, e->worker, from - j->rules->lease, to))
+            !judge_is_struck(j, e->worker, from - j->rules->lease, to))
             return true;
     }
     return false;
 }
 
-static struct takeover measure(struct judging *j, const struct stay *s, const struct stay *next)
+static struct takeover measure(struct judge_work *j, const struct judged_tenure *s,
+                               const struct judged_tenure *next)
 {
     const struct tenure_seen *t = &s->seen, *n = &next->seen;
     bool is_left = t->left != 0 && s->leave_code == 0;
@@ -84,42 +85,42 @@ static struct takeover measure(struct judging *j, const struct stay *s, const st
     bool is_late = n->first - since > j->rules->takeover + j->h->delay;
     if (is_late && is_waited_for(j, t->mutex, since, n->first)) {
         o.bound += since - end;
-        judging_find(j, late(j), since, n->worker, n->mutex, n->token,
-                     "mutex %u had no owner for %.3f s at %.3f s, though somebody waited: more "
-                     "than %.3f s",
-                     t->mutex, (double)(n->first - since) / 1e9, judging_seconds(j, since),
-                     (double)(j->rules->takeover + j->h->delay) / 1e9);
+        judge_find(j, late(j), since, n->worker, n->mutex, n->token,
+                   "mutex %u had no owner for %.3f s at %.3f s, though somebody waited: more "
+                   "than %.3f s",
+                   t->mutex, (double)(n->first - since) / 1e9, judge_seconds(j, since),
+                   (double)(j->rules->takeover + j->h->delay) / 1e9);
     } else {
         o.bound = 0;
     }
     return o;
 }
 
-void takeovers_check(struct judging *j)
+void takeovers_check(struct judge_work *j)
 {
-    struct history *h = j->h;
-    h->takeovers = malloc((j->stay_count + 1) * sizeof *h->takeovers);
+    struct run_history *h = j->h;
+    h->takeovers = malloc((j->judged_count + 1) * sizeof *h->takeovers);
     if (h->takeovers == NULL) {
         j->failed = true;
         return;
     }
-    for (size_t i = 0; i + 1 < j->stay_count; i++) {
-        if (j->stays[i].seen.mutex == j->stays[i + 1].seen.mutex)
-            h->takeovers[h->takeover_count++] = measure(j, &j->stays[i], &j->stays[i + 1]);
+    for (size_t i = 0; i + 1 < j->judged_count; i++) {
+        if (j->tenures[i].seen.mutex == j->tenures[i + 1].seen.mutex)
+            h->takeovers[h->takeover_count++] = measure(j, &j->tenures[i], &j->tenures[i + 1]);
     }
 }
 
 /* ---- when the faults have ended ------------------------------------------------------------ */
 
-void calm_check(struct judging *j)
+void calm_check(struct judge_work *j)
 {
     int64_t calm = j->h->calm, bound = j->rules->live + j->h->delay;
     if (calm == j->rules->end)
         return; /* it was ended before */
     for (size_t mutex = 0; mutex < j->rules->mutexes; mutex++) {
         int64_t owned = NEVER;
-        for (size_t i = 0; i < j->stay_count; i++) {
-            const struct tenure_seen *t = &j->stays[i].seen;
+        for (size_t i = 0; i < j->judged_count; i++) {
+            const struct tenure_seen *t = &j->tenures[i].seen;
             int64_t at = t->first > calm ? t->first : t->last > calm ? calm : NEVER;
             if (t->mutex == mutex && at < owned)
                 owned = at;
@@ -127,21 +128,21 @@ void calm_check(struct judging *j)
         /* On a machine that is later than a request may take, none succeeds. */
         bool is_starved = j->h->delay > j->rules->lease / 2;
         if (owned == NEVER && j->rules->end - calm > bound)
-            judging_find(j, is_starved ? late(j) : FINDING_WRONG, calm, FAULT_ON_ALL,
-                         (unsigned)mutex, 0,
-                         "nobody has owned mutex %zu since the faults ended, %.3f s long; it must "
-                         "not take more than %.3f s",
-                         mutex, (double)(j->rules->end - calm) / 1e9, (double)bound / 1e9);
+            judge_find(j, is_starved ? late(j) : FINDING_WRONG, calm, FAULT_ON_ALL, (unsigned)mutex,
+                       0,
+                       "nobody has owned mutex %zu since the faults ended, %.3f s long; it must "
+                       "not take more than %.3f s",
+                       mutex, (double)(j->rules->end - calm) / 1e9, (double)bound / 1e9);
         else if (owned != NEVER && owned - calm > bound)
-            judging_find(j, late(j), calm, FAULT_ON_ALL, (unsigned)mutex, 0,
-                         "mutex %zu was owned %.3f s after the faults had ended, not within %.3f s",
-                         mutex, (double)(owned - calm) / 1e9, (double)bound / 1e9);
+            judge_find(j, late(j), calm, FAULT_ON_ALL, (unsigned)mutex, 0,
+                       "mutex %zu was owned %.3f s after the faults had ended, not within %.3f s",
+                       mutex, (double)(owned - calm) / 1e9, (double)bound / 1e9);
     }
 }
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
-void calls_check(struct judging *j)
+void calls_check(struct judge_work *j)
 {
     static const char *const names[] = {[CALL_ACQUIRE] = "acquire",
                                         [CALL_RELEASE] = "release",
@@ -151,11 +152,11 @@ void calls_check(struct judging *j)
         const struct entry *e = &j->entries[i];
         if (e->kind != ENTRY_CALL)
             continue;
-        int64_t took = e->after - e->before - judging_frozen(j, e->worker, e->before, e->after);
+        int64_t took = e->after - e->before - judge_frozen(j, e->worker, e->before, e->after);
         if (took > e->limit + j->h->delay)
-            judging_find(j, late(j), e->before, e->worker, e->mutex, 0,
-                         "%s of worker %u took %.3f s at %.3f s; its limit was %.3f s",
-                         names[e->detail], e->worker, (double)took / 1e9,
-                         judging_seconds(j, e->before), (double)e->limit / 1e9);
+            judge_find(j, late(j), e->before, e->worker, e->mutex, 0,
+                       "%s of worker %u took %.3f s at %.3f s; its limit was %.3f s",
+                       names[e->detail], e->worker, (double)took / 1e9, judge_seconds(j, e->before),
+                       (double)e->limit / 1e9);
     }
 }

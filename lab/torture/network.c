@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/output.h"
+#include "cli/messages.h"
 
 static enum net_fault net_fault_of(enum fault fault)
 {
@@ -43,9 +43,9 @@ void network_find(struct torture *t)
         t->faults &= ~faults_of(GROUP_NETWORK);
 }
 
-int network_start(struct torture *t)
+struct step network_start(struct torture *t)
 {
-    struct network *n = &t->network;
+    struct torture_network *n = &t->network;
     for (size_t i = 0; i < n->servers.count; i++) {
         n->proxies[i] = proxy_start(&n->servers.at[i], t->workers + 1);
         if (n->proxies[i] == NULL)
@@ -53,7 +53,7 @@ int network_start(struct torture *t)
                                strerror(errno));
         n->count++;
     }
-    return 0;
+    return GO_ON;
 }
 
 void network_take_route(const struct torture *t, unsigned worker)

@@ -8,8 +8,8 @@
  * network is left in t->faults. */
 void network_find(struct torture *t);
 
-/* Starts a proxy for each, if they are needed. 0, or an exit code after saying why. */
-int network_start(struct torture *t);
+/* Starts a proxy for each, if they are needed. */
+struct step network_start(struct torture *t);
 
 /* In a child: its URL leads through its own routes. */
 void network_take_route(const struct torture *t, unsigned worker);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "cli/output.h"
+#include "cli/shown.h"
 #include "lab/torture/fault.h"
 #include "lab/torture/history.h"
 #include "lab/torture/page_html.h" /* generated: page_head, page_tail */
@@ -39,12 +39,12 @@ static void write_comma(FILE *out, size_t i)
         (void)fputs(",\n", out);
 }
 
-static int64_t since(const struct history *h, int64_t at)
+static int64_t since(const struct run_history *h, int64_t at)
 {
     return at > h->begin ? at - h->begin : 0;
 }
 
-static void write_tenures(FILE *out, const struct history *h)
+static void write_tenures(FILE *out, const struct run_history *h)
 {
     (void)fputs("\"tenures\":{\"columns\":[\"mutex\",\"worker\",\"life\",\"token\",\"from\",\"to\","
                 "\"left\",\"reason\",\"wrong\"],\"rows\":[\n",
@@ -59,7 +59,7 @@ static void write_tenures(FILE *out, const struct history *h)
     (void)fputs("]},\n", out);
 }
 
-static void write_takeovers(FILE *out, const struct history *h)
+static void write_takeovers(FILE *out, const struct run_history *h)
 {
     (void)fputs("\"takeovers\":{\"columns\":[\"mutex\",\"kind\",\"length\",\"bound\"],\"rows\":[\n",
                 out);
@@ -73,7 +73,7 @@ static void write_takeovers(FILE *out, const struct history *h)
 }
 
 /* In words: what was done to a worker, or how its process ended. */
-static void describe(char *out, size_t size, const struct history *h, const struct entry *e)
+static void describe(char *out, size_t size, const struct run_history *h, const struct entry *e)
 {
     bool is_named = e->detail < h->fault_name_count && h->fault_names[e->detail] != NULL;
     if (e->kind == ENTRY_FAULT && is_named)
@@ -104,7 +104,7 @@ static int mutex_of(const struct entry *e)
     return e->kind == ENTRY_FAULT && is_eviction ? e->mutex : -1;
 }
 
-static void write_faults(FILE *out, const struct history *h)
+static void write_faults(FILE *out, const struct run_history *h)
 {
     (void)fputs("\"faults\":{\"columns\":[\"what\",\"kind\",\"worker\",\"life\",\"mutex\",\"from\","
                 "\"to\"],\"rows\":[\n",
@@ -126,7 +126,7 @@ static void write_faults(FILE *out, const struct history *h)
     (void)fputs("]},\n", out);
 }
 
-static void write_findings(FILE *out, const struct history *h)
+static void write_findings(FILE *out, const struct run_history *h)
 {
     static const char *const kinds[] = {
         [FINDING_WRONG] = "wrong", [FINDING_LATE] = "late", [FINDING_LIMIT] = "limit"};
@@ -134,7 +134,7 @@ static void write_findings(FILE *out, const struct history *h)
                 "\"text\"],\"rows\":[\n",
                 out);
     for (size_t i = 0; i < h->finding_count; i++) {
-        const struct finding *f = &h->findings[i];
+        const struct judge_finding *f = &h->findings[i];
         write_comma(out, i);
         (void)fprintf(out, "[\"%s\",%" PRId64 ",%u,%u,\"%" PRIu64 "\",", kinds[f->kind],
                       since(h, f->at), f->worker, f->mutex, f->token);
@@ -144,7 +144,7 @@ static void write_findings(FILE *out, const struct history *h)
     (void)fputs("]}\n", out);
 }
 
-static void write_head(FILE *out, const struct history *h)
+static void write_head(FILE *out, const struct run_history *h)
 {
     (void)fprintf(out,
                   "\"length\":%" PRId64 ",\"calm\":%" PRId64 ",\"answers\":%" PRIu64
@@ -171,7 +171,7 @@ static void write_all(FILE *out, const char *const *strings)
         (void)fputs(*strings++, out);
 }
 
-int page_write(FILE *out, const struct history *h)
+int page_write(FILE *out, const struct run_history *h)
 {
     errno = 0;
     write_all(out, page_head);

@@ -11,13 +11,13 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "cli/run/clock.h"
+#include "base/clock.h"
 
 #define CHUNK_BYTES 65536
 #define STREAM_BYTES_MAX ((size_t)1024 * 1024) /* more is left in the sender's socket */
 
-struct chunk {
-    struct chunk *next;
+struct pair_chunk {
+    struct pair_chunk *next;
     int64_t due; /* not before */
     size_t length, sent;
     char bytes[];
@@ -25,32 +25,32 @@ struct chunk {
 
 /* ---- streams ------------------------------------------------------------------------------- */
 
-static struct chunk *chunk_of(const char *bytes, size_t length)
+static struct pair_chunk *chunk_of(const char *bytes, size_t length)
 {
-    struct chunk *c = malloc(sizeof *c + length);
+    struct pair_chunk *c = malloc(sizeof *c + length);
     if (c != NULL) {
-        *c = (struct chunk){.length = length};
+        *c = (struct pair_chunk){.length = length};
         memcpy(c->bytes, bytes, length);
     }
     return c;
 }
 
-static void stream_append(struct stream *s, struct chunk *c)
+static void stream_append(struct pair_stream *s, struct pair_chunk *c)
 {
     *(s->first == NULL ? &s->first : &s->last->next) = c;
     s->last = c;
     s->bytes += c->length;
 }
 
-static void stream_take_first(struct stream *s)
+static void stream_take_first(struct pair_stream *s)
 {
-    struct chunk *c = s->first;
+    struct pair_chunk *c = s->first;
     s->bytes -= c->length;
     s->first = c->next;
     free(c);
 }
 
-static void stream_clear(struct stream *s)
+static void stream_clear(struct pair_stream *s)
 {
     while (s->first != NULL)
         stream_take_first(s);
@@ -60,7 +60,7 @@ static void stream_clear(struct stream *s)
 
 static void connect_next(struct pair *p)
 {
-    struct source *server = &p->end[SERVER].source;
+    struct pair_source *server = &p->end[SERVER].source;
     while (p->next_address < p->server->count) {
         size_t n = p->next_address++;
         int family = p->server->at[n].ss_family, on = 1;
@@ -90,7 +90,7 @@ struct pair *pair_open(int client, struct condition *now, const struct addresses
     p->opened_since = now->since;
     int fds[] = {client, -1}, on = 1;
     for (enum side side = CLIENT; side <= SERVER; side++) {
-        p->end[side].source = (struct source){.kind = SOURCE_PAIR, .fd = fds[side]};
+        p->end[side].source = (struct pair_source){.kind = SOURCE_PAIR, .fd = fds[side]};
         p->end[side].pair = p;
         p->end[side].side = side;
     }
@@ -101,7 +101,7 @@ struct pair *pair_open(int client, struct condition *now, const struct addresses
 
 static void close_client(struct pair *p)
 {
-    struct source *client = &p->end[CLIENT].source;
+    struct pair_source *client = &p->end[CLIENT].source;
     struct linger at_once = {.l_onoff = 1};
     if (client->fd < 0)
         return;
@@ -162,13 +162,13 @@ static void take(struct pair *p, enum side side, const char *bytes, size_t lengt
     p->last = side;
     if (p->now->fault == NET_RESET)
         p->from[side].has_ended = p->is_reset = true;
-    struct chunk *c = length > 0 ? chunk_of(bytes, length) : NULL;
+    struct pair_chunk *c = length > 0 ? chunk_of(bytes, length) : NULL;
     if (c == NULL) {
         p->is_over = p->is_over || length > 0;
         return;
     }
     if (p->now->fault == NET_DELAY)
-        c->due = now_ns() + p->now->amount * NS_PER_MS;
+        c->due = clock_now() + p->now->amount * NS_PER_MS;
     stream_append(&p->from[side], c);
 }
 
@@ -176,13 +176,13 @@ static void finish_connect(struct pair *p)
 {
     int error = 0;
     socklen_t size = sizeof error;
-    struct source *server = &p->end[SERVER].source;
+    struct pair_source *server = &p->end[SERVER].source;
     getsockopt(server->fd, SOL_SOCKET, SO_ERROR, &error, &size);
     p->is_connected = error == 0;
     if (p->is_connected)
         return;
     close(server->fd);
-    *server = (struct source){.kind = SOURCE_PAIR, .fd = -1};
+    *server = (struct pair_source){.kind = SOURCE_PAIR, .fd = -1};
     connect_next(p);
 }
 
@@ -205,10 +205,10 @@ void pair_ready(struct pair *p, enum side side, uint32_t events)
 
 /* ---- what goes on -------------------------------------------------------------------------- */
 
-static void release_chunks(struct stream *s)
+static void release_chunks(struct pair_stream *s)
 {
     s->next_byte = 0;
-    for (struct chunk *c = s->first; c != NULL; c = c->next)
+    for (struct pair_chunk *c = s->first; c != NULL; c = c->next)
         c->due = 0;
 }
 
@@ -231,8 +231,8 @@ void pair_condition_changed(struct pair *p, enum net_fault before)
  * now. */
 static bool send_some(struct pair *p, enum side side, int64_t now)
 {
-    struct stream *s = &p->from[side];
-    struct chunk *c = s->first;
+    struct pair_stream *s = &p->from[side];
+    struct pair_chunk *c = s->first;
     int to = p->end[side == CLIENT ? SERVER : CLIENT].source.fd;
     size_t length = c->length - c->sent;
     bool trickles = p->now->fault == NET_TRICKLE;
@@ -255,7 +255,7 @@ static bool send_some(struct pair *p, enum side side, int64_t now)
 
 static void advance_stream(struct pair *p, enum side side, int64_t now)
 {
-    struct stream *s = &p->from[side];
+    struct pair_stream *s = &p->from[side];
     if (p->now->fault == NET_STALL || !p->is_connected)
         return;
     while (s->first != NULL && !s->is_blocked && send_some(p, side, now))
@@ -290,7 +290,7 @@ void pair_advance(struct pair *p, int64_t now)
     advance_replay(p, now);
 }
 
-static int64_t stream_due(const struct pair *p, const struct stream *s)
+static int64_t stream_due(const struct pair *p, const struct pair_stream *s)
 {
     if (s->first == NULL || s->is_blocked || p->now->fault == NET_STALL || !p->is_connected)
         return INT64_MAX;
@@ -307,7 +307,7 @@ int64_t pair_due(const struct pair *p)
 
 uint32_t pair_interest(const struct pair *p, enum side side)
 {
-    const struct stream *out = &p->from[side == CLIENT ? SERVER : CLIENT];
+    const struct pair_stream *out = &p->from[side == CLIENT ? SERVER : CLIENT];
     if (p->end[side].source.fd < 0)
         return 0;
     if (side == SERVER && !p->is_connected)

@@ -29,17 +29,17 @@ struct condition {
 enum side { CLIENT, SERVER };
 
 /* Whom an event of epoll is about. */
-struct source {
+struct pair_source {
     enum { SOURCE_CONTROL, SOURCE_LISTENER, SOURCE_PAIR } kind;
     uint32_t interest; /* what epoll is to say; 0: it does not know the descriptor */
     int fd;
 };
 
-struct chunk;
+struct pair_chunk;
 
 /* What one side has sent and the other has not got yet. */
-struct stream {
-    struct chunk *first, *last;
+struct pair_stream {
+    struct pair_chunk *first, *last;
     size_t bytes;
     int64_t next_byte; /* NET_TRICKLE: not before */
     bool has_ended;    /* nothing more is taken. When all is passed on, the pair ends */
@@ -56,7 +56,7 @@ enum replay {
 
 /* One of the two connections of a pair. */
 struct pair_end {
-    struct source source; /* first: events lead to it */
+    struct pair_source source; /* first: events lead to it */
     struct pair *pair;
     enum side side;
 };
@@ -66,12 +66,12 @@ struct pair {
     struct condition *now; /* of its route */
     const struct addresses *server;
     struct pair_end end[2];
-    struct stream from[2];
+    struct pair_stream from[2];
     uint64_t opened_since; /* now->since of then */
     uint64_t answers;      /* chunks of the server under this condition */
     size_t next_address;
     enum replay replay;
-    struct chunk *kept;
+    struct pair_chunk *kept;
     int64_t replay_at;
     enum side last; /* whose bytes came last */
     bool is_connected, is_over;

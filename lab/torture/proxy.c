@@ -18,15 +18,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/run/clock.h"
+#include "base/clock.h"
 #include "lab/torture/pair.h"
 
 #define BACKLOG 128
 #define EVENTS_MAX 64
 
 struct route {
-    struct source listener; /* first: events lead to it. fd is -1 while connections are refused */
-    int holder;             /* bound to the port, never listens: nobody else gets it meanwhile */
+    struct pair_source
+        listener; /* first: events lead to it. fd is -1 while connections are refused */
+    int holder;   /* bound to the port, never listens: nobody else gets it meanwhile */
     uint16_t port;
     struct condition now;
     struct pair *pairs;
@@ -34,14 +35,14 @@ struct route {
 
 struct proxy {
     pid_t pid;
-    struct source control;
+    struct pair_source control;
     int epoll;
     struct addresses server;
     size_t routes;
     struct route route[];
 };
 
-struct message {
+struct proxy_message {
     size_t route;
     enum net_fault fault;
     int64_t amount;
@@ -78,7 +79,7 @@ static int open_route(struct route *r)
 {
     struct sockaddr_in at = {.sin_port = 0};
     socklen_t size = sizeof at;
-    r->listener = (struct source){.kind = SOURCE_LISTENER, .fd = -1};
+    r->listener = (struct pair_source){.kind = SOURCE_LISTENER, .fd = -1};
     r->holder = bind_port(0);
     if (r->holder < 0 || getsockname(r->holder, (struct sockaddr *)&at, &size) != 0)
         return -1;
@@ -126,7 +127,7 @@ static int find_addresses(const struct endpoint *server, struct addresses *out)
 /* ---- the process --------------------------------------------------------------------------- */
 
 /* Tells epoll what is wanted of a descriptor now. */
-static void set_interest(struct proxy *p, struct source *s, uint32_t wanted)
+static void set_interest(struct proxy *p, struct pair_source *s, uint32_t wanted)
 {
     if (wanted == s->interest)
         return;
@@ -187,7 +188,7 @@ static int64_t advance(struct proxy *p, struct route *r, int64_t now)
 /* The parent is gone: so are we. */
 static void take_message(struct proxy *p)
 {
-    struct message m;
+    struct proxy_message m;
     ssize_t n = recv(p->control.fd, &m, sizeof m, 0);
     if (n < 0 && errno == EINTR)
         return;
@@ -199,14 +200,14 @@ static void take_message(struct proxy *p)
     set_listening(p, r, m.fault != NET_REFUSE);
     for (struct pair *pair = r->pairs; pair != NULL; pair = pair->next)
         pair_condition_changed(pair, before);
-    advance(p, r, now_ns());
+    advance(p, r, clock_now());
     if (send(p->control.fd, &m, 1, MSG_NOSIGNAL) != 1)
         _exit(0);
 }
 
 static void handle(struct proxy *p, const struct epoll_event *event)
 {
-    struct source *s = event->data.ptr;
+    struct pair_source *s = event->data.ptr;
     if (s->kind == SOURCE_LISTENER)
         accept_client((struct route *)s, &p->server);
     else if (s->kind == SOURCE_PAIR) {
@@ -227,7 +228,7 @@ static _Noreturn void serve(struct proxy *p)
 {
     struct epoll_event events[EVENTS_MAX];
     for (;;) {
-        int64_t due = INT64_MAX, now = now_ns();
+        int64_t due = INT64_MAX, now = clock_now();
         for (size_t i = 0; i < p->routes; i++) {
             int64_t routes_due = advance(p, &p->route[i], now);
             due = routes_due < due ? routes_due : due;
@@ -303,7 +304,7 @@ static int fork_proxy(struct proxy *p)
     p->pid = fork();
     if (p->pid == 0) {
         close(control[0]);
-        p->control = (struct source){.kind = SOURCE_CONTROL, .fd = control[1]};
+        p->control = (struct pair_source){.kind = SOURCE_CONTROL, .fd = control[1]};
         become_proxy(p, parent);
     }
     close(control[1]);
@@ -341,7 +342,7 @@ uint16_t proxy_port(const struct proxy *p, size_t route)
 
 int proxy_set(struct proxy *p, size_t route, enum net_fault fault, int64_t amount)
 {
-    struct message m = {route, fault, amount};
+    struct proxy_message m = {route, fault, amount};
     char answer;
     assert(route < p->routes);
     assert(amount >= 0);

@@ -14,22 +14,22 @@
 
 #define RECORD_MARK UINT64_C(0x3161626d69532d74) /* a file of ours, in this layout */
 
-struct header {
+struct record_header {
     uint64_t mark, capacity;
     _Atomic uint64_t next; /* above the capacity: so many were dropped */
     uint64_t reserved[3];
 };
-_Static_assert(sizeof(struct header) == sizeof(struct entry), "entries follow in step");
+_Static_assert(sizeof(struct record_header) == sizeof(struct entry), "entries follow in step");
 
-struct record {
-    struct header *header;
+struct worker_record {
+    struct record_header *header;
     struct entry *entries;
     size_t bytes;
 };
 
-struct record *record_create(const char *path, size_t capacity)
+struct worker_record *record_create(const char *path, size_t capacity)
 {
-    struct record *r = malloc(sizeof *r);
+    struct worker_record *r = malloc(sizeof *r);
     if (r == NULL)
         return NULL;
     r->bytes = sizeof *r->header + capacity * sizeof *r->entries;
@@ -55,7 +55,7 @@ err:
     return NULL;
 }
 
-void record_add(struct record *r, const struct entry *e)
+void record_add(struct worker_record *r, const struct entry *e)
 {
     uint64_t at = atomic_fetch_add(&r->header->next, 1);
     if (at >= r->header->capacity)
@@ -68,13 +68,13 @@ void record_add(struct record *r, const struct entry *e)
     __atomic_store_n(&to->kind, kind, __ATOMIC_RELEASE);
 }
 
-void record_close(struct record *r)
+void record_close(struct worker_record *r)
 {
     munmap(r->header, r->bytes);
     free(r);
 }
 
-static struct entry *copy_entries(const struct header *h, size_t *count)
+static struct entry *copy_entries(const struct record_header *h, size_t *count)
 {
     const struct entry *from = (const struct entry *)(const void *)(h + 1);
     uint64_t next = atomic_load(&h->next), end = next < h->capacity ? next : h->capacity;
@@ -99,9 +99,9 @@ struct entry *record_read(const char *path, size_t *count, size_t *dropped)
         goto err_after_open;
     size_t bytes = (size_t)s.st_size;
     errno = EINVAL;
-    if (bytes < sizeof(struct header))
+    if (bytes < sizeof(struct record_header))
         goto err_after_open;
-    struct header *h = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+    struct record_header *h = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (h == MAP_FAILED)
         goto err_after_open;
     if (h->mark == RECORD_MARK && h->capacity <= (bytes - sizeof *h) / sizeof *out) {

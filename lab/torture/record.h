@@ -75,14 +75,14 @@ struct entry {
 };
 _Static_assert(sizeof(struct entry) == 48, "one size, in every build");
 
-struct record; /* an open file to append to */
+struct worker_record; /* an open file to append to */
 
 /* A file for `capacity` entries (sparse). NULL: errno says why. Several threads may append to it.
  * When it is full, record_add drops the entry and counts it: the judge then says that the record is
  * not whole. */
-struct record *record_create(const char *path, size_t capacity);
-void record_add(struct record *r, const struct entry *e);
-void record_close(struct record *r);
+struct worker_record *record_create(const char *path, size_t capacity);
+void record_add(struct worker_record *r, const struct entry *e);
+void record_close(struct worker_record *r);
 
 /* Reads a whole file, also of a process that was killed while it wrote. The caller frees the
  * entries. NULL: errno says why; of a file that is not one of ours EINVAL. */

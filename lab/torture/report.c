@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/output.h"
+#include "cli/data.h"
 #include "lab/torture/judge.h"
 
 #define FINDINGS_SHOWN 20
@@ -25,7 +25,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static struct times measure(const struct history *h, enum takeover_kind kind)
+static struct times measure(const struct run_history *h, enum takeover_kind kind)
 {
     struct times t = {.count = 0};
     int64_t *all = malloc((h->takeover_count + 1) * sizeof *all);
@@ -45,7 +45,7 @@ static struct times measure(const struct history *h, enum takeover_kind kind)
     return t;
 }
 
-static size_t count_fault(const struct history *h, int fault)
+static size_t count_fault(const struct run_history *h, int fault)
 {
     size_t n = 0;
     for (size_t i = 0; i < h->fault_count; i++)
@@ -63,7 +63,7 @@ static const char *show(int64_t ns, char *out)
     return out;
 }
 
-static void print_times(const char *name, const struct times *t, const struct history *h)
+static void print_times(const char *name, const struct times *t, const struct run_history *h)
 {
     char p50[24], p99[24], max[24], bound[24];
     if (t->count == 0) {
@@ -77,11 +77,11 @@ static void print_times(const char *name, const struct times *t, const struct hi
     putchar('\n');
 }
 
-static void print_findings(const struct history *h)
+static void print_findings(const struct run_history *h)
 {
     size_t shown[3] = {0};
     for (size_t i = 0; i < h->finding_count; i++) {
-        const struct finding *f = &h->findings[i];
+        const struct judge_finding *f = &h->findings[i];
         if (shown[f->kind]++ < FINDINGS_SHOWN)
             printf("%-11s %s\n", f->kind == FINDING_WRONG ? "WRONG" : finding_names[f->kind],
                    f->text);
@@ -92,7 +92,7 @@ static void print_findings(const struct history *h)
     }
 }
 
-static void print_table(const struct history *h, const struct times *handovers,
+static void print_table(const struct run_history *h, const struct times *handovers,
                         const struct times *takeovers)
 {
     char delay[24];
@@ -115,7 +115,7 @@ static void print_table(const struct history *h, const struct times *handovers,
 }
 
 /* What was shown, and no more. */
-static void print_conclusion(const struct history *h, const struct times *handovers,
+static void print_conclusion(const struct run_history *h, const struct times *handovers,
                              const struct times *takeovers)
 {
     size_t wrong = history_count(h, FINDING_WRONG), late = history_count(h, FINDING_LATE);
@@ -138,7 +138,7 @@ static void print_conclusion(const struct history *h, const struct times *handov
 }
 
 /* Those with a bound, so that several runs can be put together. */
-static struct json_buffer takeover_times(const struct history *h)
+static struct json_buffer takeover_times(const struct run_history *h)
 {
     struct json_buffer list = {.is_line = true};
     const char *separator = "";
@@ -155,11 +155,11 @@ static struct json_buffer takeover_times(const struct history *h)
     return list;
 }
 
-static void print_json_report(const struct history *h, const struct times *handovers,
+static void print_json_report(const struct run_history *h, const struct times *handovers,
                               const struct times *takeovers)
 {
     for (size_t i = 0; i < h->finding_count; i++) {
-        const struct finding *f = &h->findings[i];
+        const struct judge_finding *f = &h->findings[i];
         print_json("{s:s, s:s, s:f, s:i, s:i, s:I}", "finding", finding_names[f->kind], "text",
                    f->text, "at_s", (double)(f->at - h->begin) / 1e9, "worker", (int)f->worker,
                    "mutex", (int)f->mutex, "token", (long long)f->token);
@@ -180,7 +180,7 @@ static void print_json_report(const struct history *h, const struct times *hando
                "takeovers_ms", &times);
 }
 
-void report_print(const struct torture *t, const struct history *h)
+void report_print(const struct torture *t, const struct run_history *h)
 {
     struct times handovers = measure(h, TAKEOVER_HANDOVER), takeovers = measure(h, TAKEOVER_EXPIRY);
     if (t->c->json) {

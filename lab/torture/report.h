@@ -4,5 +4,5 @@
 
 #include "lab/torture/torture.h"
 
-void report_print(const struct torture *t, const struct history *h);
+void report_print(const struct torture *t, const struct run_history *h);
 #endif

@@ -9,8 +9,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "cli/output.h"
-#include "cli/run/clock.h"
+#include "base/clock.h"
+#include "cli/messages.h"
 #include "lab/torture/children.h"
 #include "lab/torture/network.h"
 #include "lab/torture/plan.h"
@@ -145,7 +145,7 @@ static int64_t act(struct run *r, int64_t now)
 /* Everything is as it should be from here on. */
 static void calm_down(struct run *r)
 {
-    int64_t now = now_ns();
+    int64_t now = clock_now();
     struct entry e;
     r->is_calm = true;
     for (unsigned i = 0; i <= r->t->workers; i++) {
@@ -157,7 +157,7 @@ static void calm_down(struct run *r)
     }
     if (r->t->server != NULL && server_settle(r->t->server, &e))
         record_add(r->record, &e);
-    act(r, now_ns());
+    act(r, clock_now());
 }
 
 /* ---- waiting ------------------------------------------------------------------------------- */
@@ -201,12 +201,12 @@ static void take_signals(struct run *r)
 static void wait_until(struct run *r, int64_t until)
 {
     struct pollfd fd = {r->signals.fd, POLLIN, 0};
-    int64_t now = now_ns(), due = until;
+    int64_t now = clock_now(), due = until;
     if (due > now + SHOW_NS)
         due = now + SHOW_NS;
     int64_t left = due > now ? due - now : 0;
     int rc = ppoll(&fd, 1, &(struct timespec){left / 1000000000, left % 1000000000}, NULL);
-    now = now_ns();
+    now = clock_now();
     if (rc == 0 && now - due > DELAY_LEAST)
         run_add(r, ENTRY_DELAYED, FAULT_ON_ALL, 0, 0, due, now);
     take_signals(r);
@@ -217,7 +217,7 @@ static void wait_until(struct run *r, int64_t until)
 static void torment(struct run *r)
 {
     int64_t over = r->begin + r->t->length, now;
-    while (r->signal == 0 && (now = now_ns()) < over) {
+    while (r->signal == 0 && (now = clock_now()) < over) {
         int64_t next = act(r, now);
         wait_until(r, next < over ? next : over);
     }
@@ -236,10 +236,10 @@ static bool is_alive(const struct run *r)
 /* Longer than the bound, to tell late from never. */
 static void await_life(struct run *r, int64_t bound)
 {
-    int64_t now = now_ns(), until = now + 2 * bound + 5000 * NS_PER_MS;
+    int64_t now = clock_now(), until = now + 2 * bound + 5000 * NS_PER_MS;
     r->calm = now;
     run_add(r, ENTRY_CALM, FAULT_ON_ALL, 0, 0, now, now);
-    while (r->signal == 0 && !is_alive(r) && (now = now_ns()) < until) {
+    while (r->signal == 0 && !is_alive(r) && (now = clock_now()) < until) {
         int64_t next = act(r, now), soon = now + 20 * NS_PER_MS;
         wait_until(r, next < soon ? next : soon);
     }
@@ -247,15 +247,15 @@ static void await_life(struct run *r, int64_t bound)
 
 static void end_all(struct run *r)
 {
-    int64_t now = now_ns(), until = now + (r->signal != 0 ? INTERRUPTED_NS : END_NS);
+    int64_t now = clock_now(), until = now + (r->signal != 0 ? INTERRUPTED_NS : END_NS);
     int before = r->signal;
     for (unsigned i = 0; i <= r->t->workers; i++) {
         r->children[i].restart_at = NEVER;
         child_thaw(r, i, now);
         child_end(r, i);
     }
-    while (children_are_there(r) && now_ns() < until && r->signal == before)
-        wait_until(r, now_ns() + 20 * NS_PER_MS);
+    while (children_are_there(r) && clock_now() < until && r->signal == before)
+        wait_until(r, clock_now() + 20 * NS_PER_MS);
     for (unsigned i = 0; i <= r->t->workers; i++)
         child_kill(&r->children[i]);
     while (children_are_there(r)) {
@@ -284,7 +284,7 @@ bool run_all(struct torture *t, int64_t live, struct run_outcome *out)
     r.record = record_create(path, ENTRIES_MAX);
     r.plan = plan_draw(&o, &r.strikes);
     bool is_ready = r.record != NULL && r.plan != NULL && signals_take(&r.signals);
-    r.begin = r.shown_at = now_ns();
+    r.begin = r.shown_at = clock_now();
     bool is_started = is_ready && start_all(&r);
     if (is_started) {
         torment(&r);
@@ -299,7 +299,7 @@ bool run_all(struct torture *t, int64_t live, struct run_outcome *out)
         signals_give_back(&r.signals);
         close(r.signals.fd);
     }
-    *out = (struct run_outcome){r.begin, now_ns(), r.signal, r.has_lost_proxy};
+    *out = (struct run_outcome){r.begin, clock_now(), r.signal, r.has_lost_proxy};
     if (r.record != NULL)
         record_close(r.record);
     free(r.plan);

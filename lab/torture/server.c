@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/run/clock.h"
+#include "base/clock.h"
 #include "lab/torture/history.h"
 
 #define POLL_MS 5
@@ -28,7 +28,7 @@
 
 enum server_state { SERVER_IDLE, SERVER_BEGINNING, SERVER_LASTING, SERVER_ENDING };
 
-struct server {
+struct torture_server {
     const char *command[FAULT_KINDS]; /* NULL: none */
     const char *pid_file, *start;
     pid_t pid; /* 0: not known */
@@ -44,7 +44,7 @@ struct server {
     char error[256];
 };
 
-static void note_error(struct server *s, const char *format, ...)
+static void note_error(struct torture_server *s, const char *format, ...)
 {
     va_list args;
     if (s->error[0] != '\0')
@@ -57,7 +57,7 @@ static void note_error(struct server *s, const char *format, ...)
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-static bool add_command(struct server *s, const char *text, char *why, size_t why_size)
+static bool add_command(struct torture_server *s, const char *text, char *why, size_t why_size)
 {
     char name[64];
     const char *equals = strchr(text, '=');
@@ -79,15 +79,15 @@ static bool add_command(struct server *s, const char *text, char *why, size_t wh
     return one != 0;
 }
 
-static void forget_process(struct server *s)
+static void forget_process(struct torture_server *s)
 {
     if (s->pid != 0)
         close(s->pidfd);
     s->pid = 0;
 }
 
-/* One that we know already stays the same process. */
-static void know_process(struct server *s, long pid)
+/* One that we know already tenures the same process. */
+static void know_process(struct torture_server *s, long pid)
 {
     if (pid == s->pid)
         return;
@@ -96,7 +96,7 @@ static void know_process(struct server *s, long pid)
     s->pid = s->pidfd >= 0 ? (pid_t)pid : 0;
 }
 
-static void read_pid_file(struct server *s)
+static void read_pid_file(struct torture_server *s)
 {
     long pid = 0;
     FILE *file = fopen(s->pid_file, "re");
@@ -108,14 +108,14 @@ static void read_pid_file(struct server *s)
 }
 
 /* Number 0 only asks whether it is there, and ours to signal. */
-static bool send_signal(struct server *s, int number)
+static bool send_signal(struct torture_server *s, int number)
 {
     if (s->pid_file != NULL)
         read_pid_file(s);
     return s->pid != 0 && syscall(SYS_pidfd_send_signal, s->pidfd, number, NULL, 0) == 0;
 }
 
-static bool set_pid(struct server *s, const char *text, char *why, size_t why_size)
+static bool set_pid(struct torture_server *s, const char *text, char *why, size_t why_size)
 {
     char *end;
     errno = 0;
@@ -134,9 +134,9 @@ static bool set_pid(struct server *s, const char *text, char *why, size_t why_si
     return false;
 }
 
-struct server *server_open(const struct server_options *o, char *why, size_t why_size)
+struct torture_server *server_open(const struct server_options *o, char *why, size_t why_size)
 {
-    struct server *s = calloc(1, sizeof *s);
+    struct torture_server *s = calloc(1, sizeof *s);
     if (s == NULL) {
         snprintf(why, why_size, "out of memory");
         return NULL;
@@ -160,12 +160,12 @@ struct server *server_open(const struct server_options *o, char *why, size_t why
     return NULL;
 }
 
-fault_set server_faults(const struct server *s)
+fault_set server_faults(const struct torture_server *s)
 {
     return s->faults;
 }
 
-const char *server_error(const struct server *s)
+const char *server_error(const struct torture_server *s)
 {
     return s->error;
 }
@@ -186,11 +186,11 @@ static _Noreturn void become_command(const char *command, const char *argument, 
 
 /* Runs CMD ARGUMENT (NULL: none). Its output goes into a file without a name, which may be kept
  * open by what it leaves behind. */
-static bool run(struct server *s, const char *command, const char *argument)
+static bool run(struct torture_server *s, const char *command, const char *argument)
 {
     assert(s->child == 0);
     s->output = memfd_create("output", MFD_CLOEXEC);
-    s->child_since = now_ns();
+    s->child_since = clock_now();
     s->child = s->output >= 0 ? fork() : -1;
     if (s->child == 0)
         become_command(command, argument, s->output);
@@ -205,7 +205,7 @@ static bool run(struct server *s, const char *command, const char *argument)
 
 /* The first line that CMD printed is the pid, where no file holds it. A file that still holds the
  * last one is old. */
-static void take_pid(struct server *s)
+static void take_pid(struct torture_server *s)
 {
     char text[32] = "";
     pid_t before = s->pid;
@@ -219,24 +219,24 @@ static void take_pid(struct server *s)
 }
 
 /* By its pid; the owner may also have a command for that fault. */
-static bool is_started_again(const struct server *s)
+static bool is_started_again(const struct torture_server *s)
 {
     return s->fault == FAULT_SERVER_KILL && s->command[s->fault] == NULL;
 }
 
-static const char *current_command(const struct server *s)
+static const char *current_command(const struct torture_server *s)
 {
     return is_started_again(s) ? s->start : s->command[s->fault];
 }
 
 /* True: no command runs any more. */
-static bool command_has_ended(struct server *s)
+static bool command_has_ended(struct torture_server *s)
 {
     int status = 0;
     if (s->child == 0)
         return true;
     pid_t pid = waitpid(s->child, &status, WNOHANG);
-    if (pid == 0 && now_ns() - s->child_since > COMMAND_MAX) {
+    if (pid == 0 && clock_now() - s->child_since > COMMAND_MAX) {
         note_error(s, "'%s' does not end", current_command(s));
         kill(s->child, SIGKILL);
     }
@@ -254,7 +254,7 @@ static bool command_has_ended(struct server *s)
 
 /* ---- faults -------------------------------------------------------------------------------- */
 
-static bool signal_server(struct server *s, int signal)
+static bool signal_server(struct torture_server *s, int signal)
 {
     if (send_signal(s, signal))
         return true;
@@ -262,14 +262,14 @@ static bool signal_server(struct server *s, int signal)
     return false;
 }
 
-bool server_begin(struct server *s, enum fault fault)
+bool server_begin(struct torture_server *s, enum fault fault)
 {
     bool ok;
     assert((s->faults & FAULT_BIT(fault)) != 0);
     if (s->state != SERVER_IDLE)
         return false;
     s->fault = fault;
-    s->since = now_ns();
+    s->since = clock_now();
     s->is_to_end = false;
     if (s->command[fault] != NULL)
         ok = run(s, s->command[fault], "begin");
@@ -280,7 +280,7 @@ bool server_begin(struct server *s, enum fault fault)
     return ok;
 }
 
-static void begin_end(struct server *s)
+static void begin_end(struct torture_server *s)
 {
     s->state = SERVER_ENDING;
     if (s->command[s->fault] != NULL)
@@ -291,19 +291,19 @@ static void begin_end(struct server *s)
         signal_server(s, SIGCONT);
 }
 
-void server_end(struct server *s)
+void server_end(struct torture_server *s)
 {
     s->is_to_end = s->state != SERVER_IDLE;
     if (s->state == SERVER_LASTING)
         begin_end(s);
 }
 
-bool server_is_busy(const struct server *s)
+bool server_is_busy(const struct torture_server *s)
 {
     return s->state != SERVER_IDLE;
 }
 
-bool server_poll(struct server *s, struct entry *out)
+bool server_poll(struct torture_server *s, struct entry *out)
 {
     if (s->state == SERVER_BEGINNING && command_has_ended(s)) {
         s->state = SERVER_LASTING;
@@ -317,11 +317,11 @@ bool server_poll(struct server *s, struct entry *out)
                           .detail = (uint8_t)s->fault,
                           .worker = FAULT_ON_ALL,
                           .before = s->since,
-                          .after = now_ns()};
+                          .after = clock_now()};
     return true;
 }
 
-bool server_settle(struct server *s, struct entry *out)
+bool server_settle(struct torture_server *s, struct entry *out)
 {
     bool is_over = false;
     server_end(s);
@@ -330,7 +330,7 @@ bool server_settle(struct server *s, struct entry *out)
     return is_over;
 }
 
-void server_close(struct server *s)
+void server_close(struct torture_server *s)
 {
     struct entry ignored;
     server_settle(s, &ignored);

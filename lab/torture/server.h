@@ -25,32 +25,32 @@ struct server_options {
     size_t command_count;
 };
 
-struct server;
+struct torture_server;
 
 /* The texts are borrowed until server_close. NULL: `why` says what is wrong with the options. */
-struct server *server_open(const struct server_options *o, char *why, size_t why_size);
+struct torture_server *server_open(const struct server_options *o, char *why, size_t why_size);
 
 /* What can be done to it. */
-fault_set server_faults(const struct server *s);
+fault_set server_faults(const struct torture_server *s);
 
 /* False: another fault lasts still, or this cannot be done (server_error says so). */
-bool server_begin(struct server *s, enum fault fault);
+bool server_begin(struct torture_server *s, enum fault fault);
 
 /* The fault that lasts is to end; without one, nothing happens. */
-void server_end(struct server *s);
+void server_end(struct torture_server *s);
 
-bool server_is_busy(const struct server *s); /* a fault has begun and is not over */
+bool server_is_busy(const struct torture_server *s); /* a fault has begun and is not over */
 
 /* True: the fault is over, and *out is an ENTRY_FAULT from its beginning to when the server was
  * well again. It is a child's end that is waited for, by its pid: nobody else may wait for it. */
-bool server_poll(struct server *s, struct entry *out);
+bool server_poll(struct torture_server *s, struct entry *out);
 
 /* Ends the fault that lasts, and waits for that. True: as above. */
-bool server_settle(struct server *s, struct entry *out);
+bool server_settle(struct torture_server *s, struct entry *out);
 
 /* What went wrong first, a phrase; "": nothing. */
-const char *server_error(const struct server *s);
+const char *server_error(const struct torture_server *s);
 
-void server_close(struct server *s); /* settles first */
+void server_close(struct torture_server *s); /* settles first */
 
 #endif

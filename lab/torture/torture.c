@@ -16,7 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/output.h"
+#include "cli/lease_policy.h"
+#include "cli/messages.h"
 #include "lab/torture/judge.h"
 #include "lab/torture/network.h"
 #include "lab/torture/run.h"
@@ -64,9 +65,9 @@ static _Noreturn void try_store(struct torture *t)
 {
     struct cli *c = t->c;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    int code = cli_open(c);
-    if (code != 0)
-        _exit(code);
+    struct step step = cli_open(c);
+    if (step.ends)
+        _exit(step.code);
     int rc = cli_ask(c, t->prefix);
     if (rc != 0)
         _exit(cli_fail(c, rc));
@@ -76,8 +77,7 @@ static _Noreturn void try_store(struct torture *t)
     _exit(0);
 }
 
-/* 0, or an exit code after saying why. */
-static int reach_store(struct torture *t)
+static struct step reach_store(struct torture *t)
 {
     int status = -1;
     pid_t pid = fork();
@@ -89,12 +89,12 @@ static int reach_store(struct torture *t)
         return print_error(t->c, "the process that tried the store crashed: %s",
                            strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) != 0)
-        return WEXITSTATUS(status);
+        return end_with(WEXITSTATUS(status));
     snprintf(t->c->store, sizeof t->c->store, "%s", t->control->store);
     t->lease = t->control->lease_ms * NS_PER_MS;
     if (t->lease < t->period.lease)
         t->lease = t->period.lease;
-    return 0;
+    return GO_ON;
 }
 
 /* ---- before ------------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ static void find_period(struct torture *t)
     assert(rc == 0); /* cli_configure() has checked it */
 }
 
-static int prepare(struct torture *t)
+static struct step prepare(struct torture *t)
 {
     const char *parent = getenv("TMPDIR");
     uint32_t random;
@@ -125,11 +125,10 @@ static int prepare(struct torture *t)
         return print_error(t->c, "out of memory");
     snprintf(t->prefix, sizeof t->prefix, "simba-torture-%08x", random);
     find_period(t);
-    int code = reach_store(t);
-    if (code == 0)
-        code = network_start(t);
-    if (code != 0)
-        return code;
+    struct step step = reach_store(t);
+    step = AND_THEN(step, network_start(t));
+    if (step.ends)
+        return step;
     t->record_entries =
         (size_t)(t->length / 1000000000 + SECONDS_AROUND) * ANSWERS_PER_SECOND * (t->mutexes + 2);
     int n = snprintf(t->folder, sizeof t->folder, "%s/simba-torture.XXXXXX",
@@ -137,7 +136,7 @@ static int prepare(struct torture *t)
     if (n >= (int)sizeof t->folder || mkdtemp(t->folder) == NULL)
         return print_error(t->c, "cannot make a folder for the records, %s: %s", t->folder,
                            n >= (int)sizeof t->folder ? "TMPDIR is too long" : strerror(errno));
-    return 0;
+    return GO_ON;
 }
 
 /* ---- after -------------------------------------------------------------------------------- */
@@ -187,7 +186,7 @@ static void find_rules(const struct torture *t, const struct run_outcome *o, str
 {
     const struct period *p = &t->period;
     /* C7: the lease with the drift, the jitter of waiters, and one exchange. */
-    int64_t takeover = period_takeover(p, t->lease) + p->patience;
+    int64_t takeover = policy_takeover(p, t->lease) + p->patience;
     *r = (struct judge_rules){.workers = t->workers,
                               .mutexes = t->mutexes,
                               .begin = o->begin,
@@ -201,15 +200,15 @@ static void find_rules(const struct torture *t, const struct run_outcome *o, str
     r->live = takeover + p->backoff_max + t->lease;
 }
 
-int torture_run(struct torture *t, struct history *h, int *signal)
+struct step torture_run(struct torture *t, struct run_history *h, int *signal)
 {
     struct judge_rules rules;
     struct run_outcome outcome;
     struct entries all = {.at = NULL};
-    int code = prepare(t);
-    if (code != 0) {
+    struct step step = prepare(t);
+    if (step.ends) {
         network_stop(t);
-        return code;
+        return step;
     }
     find_rules(t, &(struct run_outcome){0}, &rules);
     int64_t live = rules.live;
@@ -218,22 +217,22 @@ int torture_run(struct torture *t, struct history *h, int *signal)
     network_stop(t);
     bool is_read = read_records(t, &all);
     if (!is_run)
-        code = print_error(t->c, "cannot start the workers: %s", strerror(error));
+        step = print_error(t->c, "cannot start the workers: %s", strerror(error));
     else if (outcome.has_lost_proxy)
-        code = print_error(t->c, "a proxy has ended before the run: the network cannot be struck");
+        step = print_error(t->c, "a proxy has ended before the run: the network cannot be struck");
     else if (t->server != NULL && server_error(t->server)[0] != '\0')
-        code =
+        step =
             print_error(t->c, "a fault of the server cannot be done: %s", server_error(t->server));
     else if (!is_read)
-        code = print_error(t->c, "cannot read the records: out of memory");
-    if (code == 0) {
+        step = print_error(t->c, "cannot read the records: out of memory");
+    if (!step.ends) {
         find_rules(t, &outcome, &rules);
         rules.dropped = all.dropped;
-        if (!judge(all.at, all.count, &rules, h))
-            code = print_error(t->c, "cannot judge the records: out of memory");
+        if (!judge_records(all.at, all.count, &rules, h))
+            step = print_error(t->c, "cannot judge the records: out of memory");
     }
     *signal = outcome.signal;
     free(all.at);
     munmap(t->control, sizeof *t->control);
-    return code;
+    return step;
 }

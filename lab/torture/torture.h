@@ -37,7 +37,7 @@ struct control {
 };
 
 /* A proxy for each server, with a route for each worker. */
-struct network {
+struct torture_network {
     struct endpoints servers;
     struct proxy *proxies[ENDPOINTS_MAX];
     size_t count; /* 0: workers reach the store directly */
@@ -60,8 +60,8 @@ struct torture {
     char folder[64];       /* of the records */
     char prefix[40];       /* of the mutexes */
     struct control *control;
-    struct network network;
-    struct server *server; /* NULL: its owner allows for no faults */
+    struct torture_network network;
+    struct torture_server *server; /* NULL: its owner allows for no faults */
 };
 
 /* The name of a mutex; out holds SIMBA_MUTEX_MAX + 1 bytes. */
@@ -74,6 +74,6 @@ enum worker_kind torture_kind(const struct torture *t, unsigned worker);
 /* In a forked child: never returns. Number t->workers is the operator. */
 _Noreturn void worker_main(const struct torture *t, unsigned worker, unsigned life);
 
-/* Runs it all: 0, or an exit code after saying why. The history is the caller's to free. */
-int torture_run(struct torture *t, struct history *h, int *signal);
+/* Runs it all. The history is the caller's to free. */
+struct step torture_run(struct torture *t, struct run_history *h, int *signal);
 #endif

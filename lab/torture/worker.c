@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "lab/torture/network.h"
 #include "lab/torture/plan.h"
 #include "lab/torture/resources.h"
@@ -24,19 +24,19 @@
 
 /* ---- what is written down ------------------------------------------------------------------ */
 
-void worker_add(struct worker *w, struct entry e)
+void worker_add(struct torture_worker *w, struct entry e)
 {
     e.worker = (uint16_t)w->number;
     e.life = (uint16_t)w->life;
     record_add(w->record, &e);
 }
 
-bool worker_says_yes(struct worker *w, unsigned mutex, uint64_t token,
+bool worker_says_yes(struct torture_worker *w, unsigned mutex, uint64_t token,
                      bool (*owns)(void *, uint64_t), void *handle)
 {
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     bool is_yes = owns(handle, token);
-    int64_t after = now_ns();
+    int64_t after = clock_now();
     if (is_yes) {
         worker_add(w, (struct entry){.kind = ENTRY_YES,
                                      .mutex = (uint16_t)mutex,
@@ -48,14 +48,14 @@ bool worker_says_yes(struct worker *w, unsigned mutex, uint64_t token,
     return is_yes;
 }
 
-void worker_began(struct worker *w, unsigned mutex)
+void worker_began(struct torture_worker *w, unsigned mutex)
 {
     atomic_fetch_add(&w->t->control->mutex[mutex].tenures, 1);
 }
 
-void worker_wants(struct worker *w, unsigned mutex, bool wants)
+void worker_wants(struct torture_worker *w, unsigned mutex, bool wants)
 {
-    int64_t now = now_ns();
+    int64_t now = clock_now();
     worker_add(w, (struct entry){.kind = ENTRY_WANT,
                                  .detail = wants,
                                  .mutex = (uint16_t)mutex,
@@ -63,8 +63,8 @@ void worker_wants(struct worker *w, unsigned mutex, bool wants)
                                  .after = now});
 }
 
-void worker_add_callback(struct worker *w, unsigned mutex, int64_t handle, enum callback_kind kind,
-                         const struct simba_state *state, int64_t before)
+void worker_add_callback(struct torture_worker *w, unsigned mutex, int64_t handle,
+                         enum callback_kind kind, const struct simba_state *state, int64_t before)
 {
     uint64_t token = state == NULL               ? 0
                      : kind == CALLBACK_ACQUIRED ? state->after.token
@@ -76,17 +76,17 @@ void worker_add_callback(struct worker *w, unsigned mutex, int64_t handle, enum 
                                  .limit = handle,
                                  .code = state != NULL ? (int32_t)state->reason : 0,
                                  .before = before,
-                                 .after = now_ns()});
+                                 .after = clock_now()});
 }
 
 /* ---- what it is asked for ------------------------------------------------------------------ */
 
-bool worker_must_end(const struct worker *w)
+bool worker_must_end(const struct torture_worker *w)
 {
     return atomic_load(&w->t->control->worker[w->number].last_life) > w->life;
 }
 
-bool worker_take_order(struct worker *w, enum fault *fault, unsigned *mutex)
+bool worker_take_order(struct torture_worker *w, enum fault *fault, unsigned *mutex)
 {
     uint64_t order = atomic_load(&w->t->control->worker[w->number].order);
     if (order == w->order)
@@ -105,11 +105,11 @@ void worker_sleep(int64_t ns)
 /* A thread that does nothing but find out how late this process runs. */
 static void *pulse(void *arg)
 {
-    struct worker *w = arg;
+    struct torture_worker *w = arg;
     while (!atomic_load(&w->is_over)) {
-        int64_t due = now_ns() + PULSE;
+        int64_t due = clock_now() + PULSE;
         worker_sleep(PULSE);
-        int64_t now = now_ns();
+        int64_t now = clock_now();
         if (now - due > DELAY_LEAST)
             worker_add(w, (struct entry){.kind = ENTRY_DELAYED, .before = due, .after = now});
     }
@@ -119,7 +119,7 @@ static void *pulse(void *arg)
 /* ---- what it draws ------------------------------------------------------------------------- */
 
 /* Most are short; some need renewals; some are longer than the lease. */
-int64_t worker_draw_hold(struct worker *w)
+int64_t worker_draw_hold(struct torture_worker *w)
 {
     int64_t of_twenty = rng_between(&w->random, 0, 20), lease = w->t->period.lease;
     if (of_twenty < 17)
@@ -128,7 +128,7 @@ int64_t worker_draw_hold(struct worker *w)
                           : rng_between(&w->random, lease, 3 * lease);
 }
 
-int64_t draw_callback(const struct worker *w, uint64_t *random)
+int64_t draw_callback(const struct torture_worker *w, uint64_t *random)
 {
     int64_t of_ten = rng_between(random, 0, 10), lease = w->t->period.lease;
     return of_ten < 6 ? 0 : rng_between(random, 0, of_ten < 9 ? lease / 100 : lease / 5);
@@ -136,29 +136,29 @@ int64_t draw_callback(const struct worker *w, uint64_t *random)
 
 /* ---- its client ---------------------------------------------------------------------------- */
 
-void worker_open(struct worker *w)
+void worker_open(struct torture_worker *w)
 {
     struct cli *c = w->t->c;
     c->is_driven = w->kind == WORKER_LOOP;
-    int code = cli_open(c);
-    if (code != 0)
-        _exit(code);
+    struct step step = cli_open(c);
+    if (step.ends)
+        _exit(step.code);
     w->client = c->client;
 }
 
 /* Nothing is freed before that has succeeded, so it is asked again; the torturer ends it. */
-void worker_close(struct worker *w)
+void worker_close(struct torture_worker *w)
 {
     int rc;
     do {
-        int64_t before = now_ns();
+        int64_t before = clock_now();
         rc = simba_close(w->client, CLOSE_MS);
         worker_add(w, (struct entry){.kind = ENTRY_CALL,
                                      .detail = CALL_CLOSE,
                                      .limit = CLOSE_MS * NS_PER_MS,
                                      .code = rc,
                                      .before = before,
-                                     .after = now_ns()});
+                                     .after = clock_now()});
     } while (rc == SIMBA_ETIMEOUT);
     if (rc != 0) {
         fprintf(stderr, "simba torture: worker %u: %s\n", w->number, simba_error_text());
@@ -166,7 +166,7 @@ void worker_close(struct worker *w)
     }
 }
 
-void worker_options(const struct worker *w, struct simba_handle_options *o)
+void worker_options(const struct torture_worker *w, struct simba_handle_options *o)
 {
     const struct period *p = &w->t->period;
     *o = (struct simba_handle_options)SIMBA_HANDLE_OPTIONS_INIT;
@@ -179,7 +179,7 @@ void worker_options(const struct worker *w, struct simba_handle_options *o)
 /* ---- what it leaves behind ----------------------------------------------------------------- */
 
 /* Libraries keep some things from their first use on: so there is one before it is counted. */
-static bool warm_up(struct worker *w, struct resources *r)
+static bool warm_up(struct torture_worker *w, struct resources *r)
 {
     struct simba_owner owner;
     char name[SIMBA_MUTEX_MAX + 1];
@@ -191,7 +191,7 @@ static bool warm_up(struct worker *w, struct resources *r)
     return rc == 0 && r->threads <= w->threads;
 }
 
-static void add_resources(struct worker *w, const struct resources *before)
+static void add_resources(struct torture_worker *w, const struct resources *before)
 {
     static struct resources now;
     char to[PATH_MAX];
@@ -202,16 +202,16 @@ static void add_resources(struct worker *w, const struct resources *before)
                                  .token = now.bytes > before->bytes ? now.bytes - before->bytes : 0,
                                  .limit = now.descriptors - before->descriptors,
                                  .code = (int32_t)(now.threads - before->threads),
-                                 .before = now_ns(),
-                                 .after = now_ns()});
+                                 .before = clock_now(),
+                                 .after = clock_now()});
 }
 
 /* ---- the operator -------------------------------------------------------------------------- */
 
-static void evict(struct worker *w, enum fault fault, unsigned mutex)
+static void evict(struct torture_worker *w, enum fault fault, unsigned mutex)
 {
     char name[SIMBA_MUTEX_MAX + 1];
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     int rc = simba_evict(w->client, torture_mutex(w->t, mutex, name), NULL,
                          fault == FAULT_EVICT_FORCED, EVICT_MS);
     struct entry e = {.kind = ENTRY_CALL,
@@ -220,7 +220,7 @@ static void evict(struct worker *w, enum fault fault, unsigned mutex)
                       .limit = EVICT_MS * NS_PER_MS,
                       .code = rc,
                       .before = before,
-                      .after = now_ns()};
+                      .after = clock_now()};
     worker_add(w, e);
     if (rc == SIMBA_ELOST)
         return;           /* nobody owned it */
@@ -231,13 +231,13 @@ static void evict(struct worker *w, enum fault fault, unsigned mutex)
 }
 
 /* Nothing strikes this process: so it finds out how late the store answers. */
-static void ask_store(struct worker *w)
+static void ask_store(struct torture_worker *w)
 {
     struct simba_owner owner;
     char name[SIMBA_MUTEX_MAX + 1];
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     simba_read(w->client, torture_mutex(w->t, 0, name), READ_MS, &owner);
-    int64_t now = now_ns();
+    int64_t now = clock_now();
     if (now - before > DELAY_LEAST)
         worker_add(w, (struct entry){.kind = ENTRY_DELAYED,
                                      .detail = DELAY_OF_STORE,
@@ -245,7 +245,7 @@ static void ask_store(struct worker *w)
                                      .after = now});
 }
 
-static void operator_run(struct worker *w)
+static void operator_run(struct torture_worker *w)
 {
     enum fault fault;
     unsigned mutex;
@@ -285,7 +285,7 @@ static void become_child(void)
 
 _Noreturn void worker_main(const struct torture *t, unsigned number, unsigned life)
 {
-    static struct worker w;
+    static struct torture_worker w;
     char path[PATH_MAX];
     static struct resources before;
     pid_t parent = getppid();
@@ -309,8 +309,8 @@ _Noreturn void worker_main(const struct torture *t, unsigned number, unsigned li
     worker_open(&w);
     worker_add(&w, (struct entry){.kind = ENTRY_START,
                                   .detail = (uint8_t)w.kind,
-                                  .before = now_ns(),
-                                  .after = now_ns()});
+                                  .before = clock_now(),
+                                  .after = clock_now()});
     if (pthread_create(&w.pulse, NULL, pulse, &w) != 0)
         _exit(EXIT_TROUBLE);
     if (number == t->workers)
@@ -328,7 +328,7 @@ _Noreturn void worker_main(const struct torture *t, unsigned number, unsigned li
     resources_await_threads(w.threads);
     if (is_counted)
         add_resources(&w, &before);
-    worker_add(&w, (struct entry){.kind = ENTRY_END, .before = now_ns(), .after = now_ns()});
+    worker_add(&w, (struct entry){.kind = ENTRY_END, .before = clock_now(), .after = clock_now()});
     record_close(w.record);
     exit(0); /* so that a sanitizer finds what leaks */
 }

@@ -20,7 +20,7 @@ enum phase {
 };
 
 struct contender {
-    struct worker *w;
+    struct torture_worker *w;
     unsigned mutex;
     int64_t number; /* of all handles of this worker */
     simba_contender *c;
@@ -49,7 +49,7 @@ static void work(struct contender *k)
 static void on_acquired(void *data, const char *mutex, const struct simba_state *state)
 {
     struct contender *k = data;
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     (void)mutex;
     atomic_store(&k->announced, state->after.token);
     work(k);
@@ -59,7 +59,7 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
 static void on_released(void *data, const char *mutex, const struct simba_state *state)
 {
     struct contender *k = data;
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     (void)mutex;
     work(k);
     worker_add_callback(k->w, k->mutex, k->number, CALLBACK_RELEASED, state, before);
@@ -69,7 +69,7 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
 static void on_endangered(void *data, const char *mutex, int64_t left_ms)
 {
     struct contender *k = data;
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     (void)mutex;
     (void)left_ms;
     worker_sleep(ENDANGERED_NS); /* on_released waits for it */
@@ -79,20 +79,20 @@ static void on_endangered(void *data, const char *mutex, int64_t left_ms)
 static void on_stopped(void *data)
 {
     struct contender *k = data;
-    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_STOPPED, NULL, now_ns());
+    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_STOPPED, NULL, clock_now());
     atomic_store(&k->is_stopped, true);
 }
 
 static void on_closed(void *data)
 {
     struct contender *k = data;
-    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_CLOSED, NULL, now_ns());
+    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_CLOSED, NULL, clock_now());
     free(k);
 }
 
 /* ---- the main thread ----------------------------------------------------------------------- */
 
-static struct contender *create(struct worker *w, unsigned mutex)
+static struct contender *create(struct torture_worker *w, unsigned mutex)
 {
     struct simba_handle_options o;
     char name[SIMBA_MUTEX_MAX + 1];
@@ -137,15 +137,15 @@ static bool lies(void *handle, uint64_t token)
 
 static void leave(struct contender *k, bool stops)
 {
-    struct worker *w = k->w;
+    struct torture_worker *w = k->w;
     int64_t lease = w->t->period.lease, pause = rng_between(&w->random, 0, lease / 4);
     struct entry e = {.kind = ENTRY_LEAVE, .mutex = (uint16_t)k->mutex, .token = k->token};
-    e.before = now_ns();
+    e.before = clock_now();
     if (stops)
         e.code = simba_contender_stop(k->c);
     else
         e.code = simba_contender_resign(k->c, pause / NS_PER_MS);
-    e.after = now_ns();
+    e.after = clock_now();
     if (e.code != 0)
         return; /* it has just been lost */
     worker_add(w, e);
@@ -184,7 +184,7 @@ static void step_contending(struct contender *k, int64_t now)
 static void step(struct contender *k)
 {
     assert(k != NULL);
-    int64_t now = now_ns();
+    int64_t now = clock_now();
     if (now < k->lie_until)
         worker_says_yes(k->w, k->mutex, k->token, lies, NULL);
     if (k->phase == ENDING || k->phase == STOPPING) /* it must say no from the call on */
@@ -218,11 +218,11 @@ static void stop(struct contender *k)
     } else if (k->phase != IDLE && k->phase != STOPPING && simba_contender_stop(k->c) == 0) {
         set_wants(k, false);
         k->phase = STOPPING;
-        k->resume_at = now_ns();
+        k->resume_at = clock_now();
     }
 }
 
-static void leave_all(struct worker *w, struct contender **all)
+static void leave_all(struct torture_worker *w, struct contender **all)
 {
     for (unsigned i = 0; i < w->t->mutexes; i++) {
         set_wants(all[i], false);
@@ -231,7 +231,7 @@ static void leave_all(struct worker *w, struct contender **all)
     }
 }
 
-static void obey(struct worker *w, struct contender **all, enum fault fault, unsigned mutex)
+static void obey(struct torture_worker *w, struct contender **all, enum fault fault, unsigned mutex)
 {
     struct contender *k = all[mutex];
     if (fault == FAULT_STOP) {
@@ -249,7 +249,7 @@ static void obey(struct worker *w, struct contender **all, enum fault fault, uns
 
 /* Lets the library work, and callbacks come. Before it works it is asked: whoever was frozen here
  * must hear no from the clock alone. */
-static void drive(struct worker *w, struct contender **all)
+static void drive(struct torture_worker *w, struct contender **all)
 {
     int64_t timeout = simba_poll_timeout(w->client);
     struct pollfd fd = {simba_poll_fd(w->client), POLLIN, 0};
@@ -263,7 +263,7 @@ static void drive(struct worker *w, struct contender **all)
     simba_poll(w->client);
 }
 
-void contenders_run(struct worker *w)
+void contenders_run(struct torture_worker *w)
 {
     struct contender *all[MUTEXES_MAX] = {NULL};
     enum fault fault;

@@ -10,7 +10,7 @@
 #define PENDING 1 /* no code of an outcome */
 
 struct locker {
-    struct worker *w;
+    struct torture_worker *w;
     unsigned mutex;
     int64_t number;
     simba_locker *l;
@@ -27,17 +27,17 @@ static void on_lost(void *data, const char *mutex, const struct simba_state *sta
 {
     struct locker *k = data;
     (void)mutex;
-    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_LOST, state, now_ns());
+    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_LOST, state, clock_now());
 }
 
 static void on_closed(void *data)
 {
     struct locker *k = data;
-    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_CLOSED, NULL, now_ns());
+    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_CLOSED, NULL, clock_now());
     free(k);
 }
 
-static struct locker *create(struct worker *w, unsigned mutex)
+static struct locker *create(struct torture_worker *w, unsigned mutex)
 {
     struct simba_handle_options o;
     char name[SIMBA_MUTEX_MAX + 1];
@@ -56,7 +56,7 @@ static struct locker *create(struct worker *w, unsigned mutex)
     return k;
 }
 
-static void create_all(struct worker *w, struct locker **all)
+static void create_all(struct torture_worker *w, struct locker **all)
 {
     for (unsigned i = 0; i < w->t->mutexes; i++)
         all[i] = create(w, i);
@@ -68,15 +68,15 @@ static bool owns(void *handle, uint64_t token)
 }
 
 /* Now and then it only asks; else it waits for up to three leases. */
-static int64_t draw_timeout(struct worker *w)
+static int64_t draw_timeout(struct torture_worker *w)
 {
     if (rng_between(&w->random, 0, 10) == 0)
         return 0;
     return rng_between(&w->random, 1, 2 + 3 * w->t->period.lease / NS_PER_MS);
 }
 
-static void add_call(struct worker *w, unsigned mutex, enum call_kind kind, int64_t limit, int code,
-                     int64_t before)
+static void add_call(struct torture_worker *w, unsigned mutex, enum call_kind kind, int64_t limit,
+                     int code, int64_t before)
 {
     worker_add(w, (struct entry){.kind = ENTRY_CALL,
                                  .detail = (uint8_t)kind,
@@ -84,17 +84,18 @@ static void add_call(struct worker *w, unsigned mutex, enum call_kind kind, int6
                                  .limit = limit,
                                  .code = code,
                                  .before = before,
-                                 .after = now_ns()});
+                                 .after = clock_now()});
 }
 
-static void add_leave(struct worker *w, unsigned mutex, uint64_t token, int code, int64_t before)
+static void add_leave(struct torture_worker *w, unsigned mutex, uint64_t token, int code,
+                      int64_t before)
 {
     worker_add(w, (struct entry){.kind = ENTRY_LEAVE,
                                  .mutex = (uint16_t)mutex,
                                  .token = token,
                                  .code = code,
                                  .before = before,
-                                 .after = now_ns()});
+                                 .after = clock_now()});
 }
 
 /* ---- one that blocks ----------------------------------------------------------------------- */
@@ -103,7 +104,7 @@ static void add_leave(struct worker *w, unsigned mutex, uint64_t token, int code
 static bool acquire(struct locker *k)
 {
     const struct period *p = &k->w->t->period;
-    int64_t timeout_ms = draw_timeout(k->w), before = now_ns();
+    int64_t timeout_ms = draw_timeout(k->w), before = clock_now();
     int64_t limit = timeout_ms > 0 ? timeout_ms * NS_PER_MS : p->patience + p->attempt;
     worker_wants(k->w, k->mutex, true);
     int rc = simba_locker_acquire(k->l, timeout_ms);
@@ -114,7 +115,7 @@ static bool acquire(struct locker *k)
 
 static void release(struct locker *k)
 {
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     int rc = simba_locker_release(k->l);
     add_leave(k->w, k->mutex, k->token, rc, before);
     if (k->token != 0) /* it must say no from the call on */
@@ -122,7 +123,7 @@ static void release(struct locker *k)
     add_call(k->w, k->mutex, CALL_RELEASE, k->w->t->period.patience, rc, before);
 }
 
-static void obey(struct worker *w, struct locker **all, enum fault fault, unsigned mutex)
+static void obey(struct torture_worker *w, struct locker **all, enum fault fault, unsigned mutex)
 {
     if (fault == FAULT_STOP) {
         simba_locker_destroy(all[mutex]->l);
@@ -136,17 +137,17 @@ static void obey(struct worker *w, struct locker **all, enum fault fault, unsign
 
 static void hold(struct locker *k)
 {
-    struct worker *w = k->w;
-    int64_t until = now_ns() + worker_draw_hold(w);
+    struct torture_worker *w = k->w;
+    int64_t until = clock_now() + worker_draw_hold(w);
     k->token = simba_locker_token(k->l);
     worker_began(w, k->mutex);
     while (k->token != 0 && worker_says_yes(w, k->mutex, k->token, owns, k->l) &&
-           now_ns() < until && !worker_must_end(w))
+           clock_now() < until && !worker_must_end(w))
         worker_sleep(STEP);
     release(k);
 }
 
-void lockers_run(struct worker *w)
+void lockers_run(struct torture_worker *w)
 {
     struct locker *all[MUTEXES_MAX] = {NULL};
     enum fault fault;
@@ -167,7 +168,7 @@ void lockers_run(struct worker *w)
 static void on_acquire_done(void *data, int code)
 {
     struct locker *k = data;
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     atomic_store(&k->token_of_done, code == 0 ? simba_locker_token(k->l) : 0);
     worker_add_callback(k->w, k->mutex, k->number, CALLBACK_DONE, NULL, before);
     atomic_store(&k->acquired, code);
@@ -176,14 +177,14 @@ static void on_acquire_done(void *data, int code)
 static void on_release_done(void *data, int code)
 {
     struct locker *k = data;
-    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_DONE, NULL, now_ns());
+    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_DONE, NULL, clock_now());
     atomic_store(&k->released, code);
 }
 
 static void pause_for(struct locker *k)
 {
     k->phase = FREE;
-    k->next_at = now_ns() + rng_between(&k->w->random, 0, k->w->t->period.lease / 10);
+    k->next_at = clock_now() + rng_between(&k->w->random, 0, k->w->t->period.lease / 10);
 }
 
 static void begin_acquire(struct locker *k)
@@ -201,7 +202,7 @@ static void begin_acquire(struct locker *k)
 /* Who has lost it has to release it, too, but does not leave by itself. */
 static void begin_release(struct locker *k, bool is_owner)
 {
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     atomic_store(&k->released, PENDING);
     int rc = simba_locker_release_async(k->l, on_release_done, k);
     if (rc == 0 && is_owner)
@@ -212,7 +213,7 @@ static void begin_release(struct locker *k, bool is_owner)
 static void step(struct locker *k)
 {
     assert(k != NULL);
-    int64_t now = now_ns();
+    int64_t now = clock_now();
     int acquired = atomic_load(&k->acquired);
     if (k->phase == FREE && now >= k->next_at) {
         begin_acquire(k);
@@ -240,11 +241,11 @@ static void step(struct locker *k)
 
 static struct locker *replace(struct locker *k)
 {
-    struct worker *w = k->w;
+    struct torture_worker *w = k->w;
     unsigned mutex = k->mutex;
     bool is_owner = k->phase == HELD && owns(k->l, k->token);
     uint64_t token = k->token; /* k may be gone when it is closed */
-    int64_t before = now_ns();
+    int64_t before = clock_now();
     if (k->phase == ACQUIRING)
         worker_wants(w, mutex, false);
     simba_locker_destroy(k->l);
@@ -253,7 +254,7 @@ static struct locker *replace(struct locker *k)
     return create(w, mutex);
 }
 
-static void leave_all(struct worker *w, struct locker **all)
+static void leave_all(struct torture_worker *w, struct locker **all)
 {
     for (unsigned i = 0; i < w->t->mutexes; i++) {
         struct locker *k = all[i];
@@ -265,7 +266,8 @@ static void leave_all(struct worker *w, struct locker **all)
     }
 }
 
-static void obey_async(struct worker *w, struct locker **all, enum fault fault, unsigned mutex)
+static void obey_async(struct torture_worker *w, struct locker **all, enum fault fault,
+                       unsigned mutex)
 {
     struct locker *k = all[mutex];
     if (fault == FAULT_STOP) {
@@ -282,7 +284,7 @@ static void obey_async(struct worker *w, struct locker **all, enum fault fault, 
     }
 }
 
-void async_lockers_run(struct worker *w)
+void async_lockers_run(struct torture_worker *w)
 {
     struct locker *all[MUTEXES_MAX] = {NULL};
     enum fault fault;

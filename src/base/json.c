@@ -19,7 +19,7 @@ static void add_bytes(struct json_buffer *t, const char *bytes, size_t count)
         size_t room = t->room > 0 ? t->room : ROOM_FIRST;
         while (room < t->length + count)
             room *= 2;
-        char *at = room <= JSON_BUFFER_MAX ? realloc(t->at, room) : NULL;
+        char *at = room <= JSON_BUFFER_MAX && !t->is_fixed ? realloc(t->at, room) : NULL;
         if (at == NULL) {
             t->failed = true;
             return;

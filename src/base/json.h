@@ -13,8 +13,9 @@
 struct json_buffer {
     char *at; /* free() it; not ended by a NUL */
     size_t length, room;
-    bool is_line; /* for programs, not for a page: see json_buffer_string() */
-    bool failed;  /* out of memory, or over the limit: it is not to be used */
+    bool is_line;  /* for programs, not for a page: see json_buffer_string() */
+    bool is_fixed; /* at and room are somebody else's, and do not grow */
+    bool failed;   /* out of memory, or over the limit: it is not to be used */
 };
 
 void json_buffer_add(struct json_buffer *t, const char *raw); /* as it is */

@@ -178,6 +178,20 @@ size_t text_distance(const char *a, const char *b)
     return row[width];
 }
 
+const char *text_nearest(const char *name, const char *const *names, size_t count)
+{
+    const char *best = NULL;
+    size_t least = strlen(name) / 3 + 2;
+    for (size_t i = 0; i < count; i++) {
+        size_t edits = text_distance(name, names[i]);
+        if (edits < least) {
+            least = edits;
+            best = names[i];
+        }
+    }
+    return best;
+}
+
 bool text_is_hidden(uint32_t point)
 {
     return point < 0x20 || (point >= 0x7F && point < 0xA0) || point == 0x61C || point == 0x200E ||
@@ -256,12 +270,12 @@ static void add_parts(struct text *t, int64_t first, const char *unit, int64_t s
     text_add(t, second_unit);
 }
 
-void text_add_duration(struct text *t, int64_t ms)
+static void add_duration(struct text *t, int64_t ms, bool is_steady)
 {
     int64_t s = (ms < 0 ? 0 : ms) / 1000, tenths = (ms < 0 ? 0 : ms) / 100 % 10;
     if (s < 60) {
         text_add_int(t, s);
-        if (s < 10 && (tenths != 0 || s == 0)) {
+        if (s < 10 && (is_steady || tenths != 0 || s == 0)) {
             text_add(t, ".");
             text_add_int(t, tenths);
         }
@@ -273,4 +287,14 @@ void text_add_duration(struct text *t, int64_t ms)
     } else {
         add_parts(t, s / 86400, "d", s / 3600 % 24, "h");
     }
+}
+
+void text_add_duration(struct text *t, int64_t ms)
+{
+    add_duration(t, ms, false);
+}
+
+void text_add_steady_duration(struct text *t, int64_t ms)
+{
+    add_duration(t, ms, true);
 }

@@ -41,6 +41,10 @@ void text_add_escaped(struct text *t, const char *string);
  * "2h05m", "3d04h". */
 void text_add_duration(struct text *t, int64_t ms);
 
+/* The same for what is shown in a column, or again and again: with tenths up to 10 s, as in "5.0s", so
+ * that its width stays. */
+void text_add_steady_duration(struct text *t, int64_t ms);
+
 /* Of a text that was cut the last whole word is kept, and TEXT_ELLIPSIS says that there was more. */
 void text_end(struct text *t);
 
@@ -61,4 +65,7 @@ const char *text_unescape(char *to, const char *from, size_t count);
 /* How many bytes to add, drop or change to get from a to b, which has at most TEXT_DISTANCE_MAX. */
 #define TEXT_DISTANCE_MAX 64
 size_t text_distance(const char *a, const char *b);
+
+/* The name that was meant; NULL: none is near enough to suggest it. */
+const char *text_nearest(const char *name, const char *const *names, size_t count);
 #endif

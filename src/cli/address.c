@@ -20,7 +20,7 @@
 
 #include "cli/cli.h"
 #include "cli/http_rules.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 
 #define BACKLOG 128
 #define LOOPBACK "127.0.0.1"
@@ -35,7 +35,7 @@ static char why[HTTP_ADDRESS_MAX + 256];
 
 /* ---- what is written ----------------------------------------------------------------------- */
 
-static const char *parse_path(struct address *a, const char *path)
+static const char *parse_path(struct listen_address *a, const char *path)
 {
     if (path[0] == '\0')
         return "there is no path behind unix:";
@@ -48,7 +48,7 @@ static const char *parse_path(struct address *a, const char *path)
     return NULL;
 }
 
-static const char *parse_port(struct address *a, const char *text)
+static const char *parse_port(struct listen_address *a, const char *text)
 {
     char *end;
     unsigned long number = strtoul(text, &end, 10);
@@ -58,7 +58,7 @@ static const char *parse_port(struct address *a, const char *text)
     return NULL;
 }
 
-static const char *parse(struct address *a, const char *text)
+static const char *parse(struct listen_address *a, const char *text)
 {
     const char *colon = strrchr(text, ':'), *host = text;
     size_t length = colon != NULL ? (size_t)(colon - text) : 0;
@@ -82,14 +82,14 @@ static const char *parse(struct address *a, const char *text)
 
 const char *address_check(const char *text)
 {
-    struct address a;
+    struct listen_address a;
     return parse(&a, text);
 }
 
 /* ---- binding ------------------------------------------------------------------------------- */
 
 /* What to do about it. */
-static const char *advice(const struct address *a, int error)
+static const char *advice(const struct listen_address *a, int error)
 {
     static char text[128];
     if (a->path[0] != '\0')
@@ -112,7 +112,7 @@ static const char *advice(const struct address *a, int error)
     return "choose another address";
 }
 
-static const char *explain(const struct address *a, int error)
+static const char *explain(const struct listen_address *a, int error)
 {
     snprintf(why, sizeof why, "%s; %s",
              error == ENOTSOCK ? "File exists" : strerror(error), /* as bind() says it */
@@ -121,7 +121,8 @@ static const char *explain(const struct address *a, int error)
 }
 
 /* 0, or an error. The socket of the first decides about the port, if it is the system's choice. */
-static int bind_socket(struct address *a, const struct sockaddr *to, socklen_t size, int only_ipv6)
+static int bind_socket(struct listen_address *a, const struct sockaddr *to, socklen_t size,
+                       int only_ipv6)
 {
     int one = 1, fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
@@ -177,7 +178,7 @@ static int remove_stale(const char *path, const struct sockaddr_un *to)
     return !is_stale ? EADDRINUSE : unlink(path) != 0 ? errno : 0;
 }
 
-static const char *listen_unix(struct address *a)
+static const char *listen_unix(struct listen_address *a)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     struct stat s;
@@ -196,7 +197,7 @@ static const char *listen_unix(struct address *a)
 }
 
 /* All of the machine: one socket for both families, or for the one that there is. */
-static int listen_everywhere(struct address *a, in_port_t port)
+static int listen_everywhere(struct listen_address *a, in_port_t port)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = port};
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = port};
@@ -219,7 +220,7 @@ static in_port_t port_of(int fd)
     return at.any.sa_family == AF_INET6 ? at.six.sin6_port : at.four.sin_port;
 }
 
-static const char *listen_host(struct address *a)
+static const char *listen_host(struct listen_address *a)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC,
                              .ai_socktype = SOCK_STREAM,
@@ -247,7 +248,7 @@ static const char *listen_host(struct address *a)
     return error == 0 ? NULL : explain(a, error);
 }
 
-static const char *begin_listening(struct address *a)
+static const char *begin_listening(struct listen_address *a)
 {
     const char *failed;
     if (a->path[0] != '\0')
@@ -272,8 +273,8 @@ static const char *begin_listening(struct address *a)
     return NULL;
 }
 
-int address_open(struct address *a, const struct cli *c, const char *option, bool by_flag,
-                 const char *text)
+struct step address_open(struct listen_address *a, const struct cli *c, const char *option,
+                         bool by_flag, const char *text)
 {
     const char *failed = parse(a, text);
     if (failed != NULL && by_flag)
@@ -283,16 +284,16 @@ int address_open(struct address *a, const struct cli *c, const char *option, boo
     failed = begin_listening(a);
     if (failed != NULL)
         return print_error(c, "cannot listen on %.200s (%s): %s", text, option, failed);
-    return 0;
+    return GO_ON;
 }
 
-const char *address_others(const struct address *a)
+const char *address_others(const struct listen_address *a)
 {
     return a->is_everywhere ? ", and at every other address of this machine" : "";
 }
 
 /* The file goes first: as long as we listen, nobody else takes it for stale. */
-void address_close(struct address *a)
+void address_close(struct listen_address *a)
 {
     struct stat s;
     if (a->is_bound && lstat(a->path, &s) == 0 && s.st_dev == a->device && s.st_ino == a->inode)
@@ -326,7 +327,7 @@ static bool is_port(const char *text)
     return text[0] == '\0' || (text[0] == ':' && text[1 + strspn(text + 1, "0123456789")] == '\0');
 }
 
-bool address_allows(const struct address *a, const char *hosts, const char *host)
+bool address_allows(const struct listen_address *a, const char *hosts, const char *host)
 {
     char name[HTTP_ADDRESS_MAX];
     struct in6_addr any;

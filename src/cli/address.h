@@ -10,7 +10,7 @@
 #define HTTP_ADDRESS_MAX 256
 #define SOCKETS_MAX 8 /* a name may have several addresses */
 
-struct address {
+struct listen_address {
     char text
         [HTTP_ADDRESS_MAX]; /* to show: "http://127.0.0.1:8080", with the port as the system has chosen it,
                                     also on every address of the machine; "unix:/run/x.sock" */
@@ -33,20 +33,19 @@ const char *address_check(const char *text);
 /* Takes an address: [HOST]:PORT, where no HOST is 127.0.0.1 and * or [::] is every address of the
  * machine; unix:PATH, a socket. PORT 0: the system chooses. Binds and listens, so that from here on
  * connections wait; to be called after every fork, since a child would keep the address.
- * 0, or an exit code after saying why: EXIT_USAGE for what is no address if by_flag, else
- * EXIT_TROUBLE. `option` names where it comes from, as in "--listen". */
-int address_open(struct address *a, const struct cli *c, const char *option, bool by_flag,
-                 const char *text);
-void address_close(struct address *a); /* removes a socket file */
+ * The end is EXIT_USAGE for what is no address if by_flag, else EXIT_TROUBLE. `option` names where it comes from, as in "--listen". */
+struct step address_open(struct listen_address *a, const struct cli *c, const char *option,
+                         bool by_flag, const char *text);
+void address_close(struct listen_address *a); /* removes a socket file */
 
 /* To be said behind its text: that there are others, or "". */
-const char *address_others(const struct address *a);
+const char *address_others(const struct listen_address *a);
 
 /* May a request have this as its Host? An address of a machine, localhost, HOST of the address, or one
  * of these names, with commas between them (NULL: none); a port behind it does not count. Else a page in
  * a browser could read us by a name of its own. A socket file is reached by no browser: there is any. */
 extern const char address_refusal[]; /* what to say to others */
-bool address_allows(const struct address *a, const char *hosts, const char *host);
+bool address_allows(const struct listen_address *a, const char *hosts, const char *host);
 
 /* Accepts a connection. -1: there is none now; errno. */
 int address_accept(int socket);

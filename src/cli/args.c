@@ -5,8 +5,9 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 
 #define NAMES_MAX 64
 #define OPTION_LISTS 2
@@ -33,7 +34,7 @@ static const struct option *find(const struct cli *c, const char *name, size_t l
     return NULL;
 }
 
-static int unknown(const struct cli *c, const char *name)
+static struct arg unknown(const struct cli *c, const char *name)
 {
     const char *names[NAMES_MAX];
     size_t count = 0;
@@ -41,12 +42,12 @@ static int unknown(const struct cli *c, const char *name)
         for (const struct option *o = options_of(c, i); o->name != NULL && count < NAMES_MAX; o++)
             names[count++] = o->name;
     }
-    const char *near = nearest(name, names, count);
+    const char *near = text_nearest(name, names, count);
     if (near != NULL)
         usage(c, "unknown option --%s; did you mean --%s?", name, near);
     else
         usage(c, "unknown option --%.60s", name);
-    return ARG_WRONG;
+    return (struct arg){.kind = ARG_WRONG};
 }
 
 bool option_takes_next(const struct option *o)
@@ -54,68 +55,66 @@ bool option_takes_next(const struct option *o)
     return o->arg != NULL && o->arg[0] != '[';
 }
 
-static int take_value(struct cli *c, const struct option *o, char *attached, char **value)
+static struct arg take_value(struct cli *c, const struct option *o, char *attached)
 {
-    *value = attached;
+    char *value = attached;
     if (o->arg == NULL && attached != NULL) {
         usage(c, "--%s takes no value", o->name);
-        return ARG_WRONG;
+        return (struct arg){.kind = ARG_WRONG};
     }
-    if (attached != NULL || !option_takes_next(o))
-        return o->id;
-    *value = c->args.argv[c->args.at];
-    if (*value == NULL) {
-        usage(c, "--%s needs a value: --%s %s", o->name, o->name, o->arg);
-        return ARG_WRONG;
+    if (attached == NULL && option_takes_next(o)) {
+        value = c->args.argv[c->args.at];
+        if (value == NULL) {
+            usage(c, "--%s needs a value: --%s %s", o->name, o->name, o->arg);
+            return (struct arg){.kind = ARG_WRONG};
+        }
+        c->args.at++;
     }
-    c->args.at++;
-    return o->id;
+    return (struct arg){.kind = ARG_OPTION, .id = o->id, .value = value};
 }
 
-static int long_option(struct cli *c, char *text, char **value)
+static struct arg long_option(struct cli *c, char *text)
 {
     char *equals = strchr(text, '=');
     size_t length = equals != NULL ? (size_t)(equals - text) : strlen(text);
     const struct option *o = find(c, text, length, 0);
     if (o != NULL)
-        return take_value(c, o, equals != NULL ? equals + 1 : NULL, value);
+        return take_value(c, o, equals != NULL ? equals + 1 : NULL);
     if (equals != NULL)
         *equals = '\0';
     return unknown(c, text);
 }
 
-static int short_option(struct cli *c, char **value)
+static struct arg short_option(struct cli *c)
 {
     char *text = c->args.bundle, *rest = text[1] != '\0' ? text + 1 : NULL;
     const struct option *o = find(c, "", 0, *text);
     if (o == NULL) {
         usage(c, "unknown option -%c", *text);
-        return ARG_WRONG;
+        return (struct arg){.kind = ARG_WRONG};
     }
     c->args.bundle = o->arg == NULL ? rest : NULL;
-    return take_value(c, o, o->arg != NULL ? rest : NULL, value);
+    return take_value(c, o, o->arg != NULL ? rest : NULL);
 }
 
-int args_next(struct cli *c, char **value)
+struct arg args_next(struct cli *c)
 {
     struct args *a = &c->args;
-    *value = NULL;
     if (a->bundle != NULL)
-        return short_option(c, value);
+        return short_option(c);
     char *arg = a->argv[a->at];
     if (arg == NULL)
-        return ARG_END;
+        return (struct arg){.kind = ARG_END};
     a->at++;
     if (!a->only_operands && strcmp(arg, "--") == 0) {
         a->only_operands = true;
-        return args_next(c, value);
+        return args_next(c);
     }
     if (!a->only_operands && strncmp(arg, "--", 2) == 0)
-        return long_option(c, arg + 2, value);
+        return long_option(c, arg + 2);
     if (!a->only_operands && arg[0] == '-' && arg[1] != '\0') {
         a->bundle = arg + 1;
-        return short_option(c, value);
+        return short_option(c);
     }
-    *value = arg;
-    return ARG_OPERAND;
+    return (struct arg){.kind = ARG_OPERAND, .value = arg};
 }

@@ -12,13 +12,19 @@ struct option {
     const char *help; /* NULL: accepted, but not shown */
 };
 
-enum { ARG_END = -1, ARG_OPERAND = -2, ARG_WRONG = -3 }; /* beside the ids of options */
+/* What the next one is. */
+struct arg {
+    enum { ARG_OPTION, ARG_OPERAND, ARG_END, ARG_WRONG } kind;
+    int id;      /* of an option */
+    char *value; /* the option's, or the operand. It points into argv: it may be blanked there */
+};
 
 struct args {
     char **argv;
     int at;             /* the next argument; argv[at] is NULL at the end */
     char *bundle;       /* the rest of -abc */
     bool only_operands; /* after -- */
+    bool is_stopped;    /* the operand that was taken ends the list: what follows is another's */
 };
 
 /* Is the value, if there is none with it, the next argument? */
@@ -26,7 +32,6 @@ bool option_takes_next(const struct option *o);
 
 struct cli;
 
-/* The id of the next option, ARG_OPERAND, ARG_END, or ARG_WRONG after saying what is wrong.
- * value is the option's, or the operand. It points into argv: it may be blanked there. */
-int args_next(struct cli *c, char **value);
+/* ARG_WRONG comes after saying what is wrong. */
+struct arg args_next(struct cli *c);
 #endif

@@ -8,11 +8,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/schemes.h"
 #include "cli/address.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/run/outage.h"
+#include "cli/shown.h"
 #include "cli/sqlite_path.h"
+#include "core/failure.h"
 
 #define LEASE_LEAST_MS 500 /* below this, starting a process takes too much of it */
 
@@ -59,7 +63,7 @@ void cli_set(struct cli *c, enum setting_id id, const char *value, const char *f
 
 /* argv can be read by everybody on the machine: keep the URL for us, and blank there what may be
  * secret: between the first colon of the authority and the last @, and values after the ?. */
-static int set_url(struct cli *c, char *value)
+static struct step set_url(struct cli *c, char *value)
 {
     if (strlen(value) >= sizeof c->url)
         return usage(c, "--url is longer than %d bytes", URL_MAX - 1);
@@ -72,10 +76,10 @@ static int set_url(struct cli *c, char *value)
     char *question = strchr(value, '?');
     if (question != NULL)
         memset(question + 1, '*', strlen(question + 1));
-    return -1;
+    return GO_ON;
 }
 
-int cli_take_operand(struct cli *c, void *data, int id, char *value)
+struct step cli_take_operand(struct cli *c, void *data, int id, char *value)
 {
     (void)data;
     (void)id;
@@ -84,10 +88,10 @@ int cli_take_operand(struct cli *c, void *data, int id, char *value)
     if (c->operand_count == 0)
         c->operands = c->args.argv + c->args.at - 1;
     c->operands[c->operand_count++] = value; /* options among them leave gaps */
-    return -1;
+    return GO_ON;
 }
 
-int cli_take_url(struct cli *c, void *data, int id, char *value)
+struct step cli_take_url(struct cli *c, void *data, int id, char *value)
 {
     (void)data;
     (void)id;
@@ -99,113 +103,140 @@ int cli_take_url(struct cli *c, void *data, int id, char *value)
     return set_url(c, value);
 }
 
-/* -1, or an exit code after saying why. */
-static int take_log(struct cli *c)
+static struct step take_log(struct cli *c)
 {
     const struct setting *s = &c->setting[SET_LOG];
     if (s->value == NULL || log_format_parse(s->value, &c->log))
-        return -1;
+        return GO_ON;
     if (s->by_flag)
         return usage(c, "--log '%.40s' is neither plain nor json", s->value);
     return print_error(c, "%s: the log format '%.40s' is neither plain nor json", s->where,
                        s->value);
 }
 
-static int take_common(struct cli *c, int id, char *value)
+static struct step take_common(struct cli *c, int id, char *value)
 {
     switch (id) {
     case OPT_URL:
         return set_url(c, value);
     case OPT_TTL:
         cli_set(c, SET_TTL, value, "--ttl");
-        return -1;
+        return GO_ON;
     case OPT_TRANSITION:
         cli_set(c, SET_TRANSITION, value, "--transition");
-        return -1;
+        return GO_ON;
     case OPT_ID:
         cli_set(c, SET_ID, value, "--id");
-        return -1;
+        return GO_ON;
     case OPT_JSON:
         c->json = true;
-        return -1;
+        return GO_ON;
     case OPT_QUIET:
         c->quiet = true;
-        return -1;
+        return GO_ON;
     case OPT_VERBOSE:
         c->verbose++;
-        return -1;
+        return GO_ON;
     case OPT_LOG:
         cli_set(c, SET_LOG, value, "--log");
         return take_log(c);
     case OPT_DRY_RUN:
         c->dry_run = true;
-        return -1;
+        return GO_ON;
     case OPT_HELP:
         help_show(c->command);
-        return 0;
+        return end_with(0);
     default:
-        return version_command.run(c);
+        return end_with(version_command.run(c));
     }
 }
 
-int cli_take(struct cli *c, take_fn *option, take_fn *operand, void *data)
+struct step cli_take(struct cli *c, take_fn *option, take_fn *operand, void *data)
 {
-    char *value;
-    for (;;) {
-        int code, id = args_next(c, &value);
-        if (id == ARG_WRONG)
-            return EXIT_USAGE;
-        if (id == ARG_END)
-            return -1;
-        if (id == ARG_OPERAND && operand == NULL)
-            return usage(c, "unexpected argument '%.60s'", value);
-        if (id == ARG_OPERAND)
-            code = operand(c, data, id, value);
-        else if (id >= OPT_URL)
-            code = take_common(c, id, value);
+    struct step step = GO_ON;
+    c->args.is_stopped = false;
+    while (!step.ends && !c->args.is_stopped) {
+        struct arg arg = args_next(c);
+        if (arg.kind == ARG_WRONG)
+            step = end_with(EXIT_USAGE);
+        else if (arg.kind == ARG_END)
+            break;
+        else if (arg.kind == ARG_OPERAND && operand == NULL)
+            step = usage(c, "unexpected argument '%.60s'", arg.value);
+        else if (arg.kind == ARG_OPERAND)
+            step = operand(c, data, 0, arg.value);
+        else if (arg.id >= OPT_URL)
+            step = take_common(c, arg.id, arg.value);
         else
-            code = option(c, data, id, value);
-        if (code == STOP_HERE)
-            return -1;
-        if (code >= 0)
-            return code;
+            step = option(c, data, arg.id, arg.value);
     }
+    return step;
 }
 
-int cli_take_duration(const struct cli *c, const char *option, const char *value, int64_t *ms)
+struct step cli_take_duration(const struct cli *c, const char *option, const char *value,
+                              int64_t *ms)
 {
     if (simba_duration_parse(value, ms) != 0)
         return usage(c, "%s: %s", option, simba_error_text());
-    return -1;
+    return GO_ON;
 }
 
-int cli_take_keep(const struct cli *c, const char *value, int64_t *ms)
+struct step cli_take_keep(const struct cli *c, const char *value, int64_t *ms)
 {
-    int code = cli_take_duration(c, "--keep", value, ms);
-    if (code < 0 && *ms < KEEP_LEAST_MS)
+    struct step step = cli_take_duration(c, "--keep", value, ms);
+    if (!step.ends && *ms < KEEP_LEAST_MS)
         return usage(c, "--keep %s is shorter than 1m", value);
-    return code;
+    return step;
 }
 
 /* ---- the store ----------------------------------------------------------------------------- */
 
-/* Of elect --advertise; as src/runtime/actor.c has it. */
-static bool is_about_note(const char *line)
-{
-    return strstr(line, ": the note was not published: ") != NULL ||
-           strstr(line, ": the note is published now") != NULL;
-}
-
-/* That renewals fail, or a note, is said in any case, with -vv all that there is. */
+/* With -vv all that there is, and what nobody else says. */
 static void on_log(void *data, enum simba_level level, const char *line)
 {
     static const char *const names[] = {"error: ", "warning: ", "info: ", "debug: "};
     const struct cli *c = data;
-    bool is_news = c->outage != NULL && (outage_take(c->outage, line) || is_about_note(line));
     if (c->verbose > 1)
         print_level(c, level, "%s%s", c->log == LOG_JSON ? "" : names[level], line);
-    else if (is_news || (c->says_errors && level == SIMBA_LOG_ERROR))
+    else if (c->says_errors && level == SIMBA_LOG_ERROR)
         print_level(c, level, "%s", line);
+}
+
+static void show_outage(const struct cli *c, const struct simba_event *e)
+{
+    char time[DURATION_SIZE];
+    if (e->kind == SIMBA_EVENT_FAILING)
+        print_level(c, SIMBA_LOG_WARN,
+                    "mutex '%s' on %.150s: cannot renew: %s; trying again, the lease lasts %s more",
+                    e->mutex, c->store, e->text, show_duration(e->until - simba_now(), time));
+    else
+        print_level(c, SIMBA_LOG_INFO,
+                    "mutex '%s' on %.150s: renewed again after %s without renewal", e->mutex,
+                    c->store, show_duration(e->duration_us / 1000, time));
+}
+
+/* Of elect --advertise. */
+static void show_note(const struct cli *c, const struct simba_event *e)
+{
+    if (e->kind == SIMBA_EVENT_NOTE_FAILED)
+        print_level(c, SIMBA_LOG_WARN, "mutex '%s' on %.150s: the note was not published: %s; %s",
+                    e->mutex, c->store, e->text,
+                    failure_is_ours(e->code) ? "giving up" : "trying again with each renewal");
+    else if (e->kind == SIMBA_EVENT_NOTE_PUBLISHED)
+        print_level(c, SIMBA_LOG_INFO, "mutex '%s' on %.150s: the note is published now", e->mutex,
+                    c->store);
+}
+
+/* That renewals fail, or a note, is said in any case. With -vv the log says it. */
+static void on_event(void *data, const struct simba_event *event)
+{
+    const struct cli *c = data;
+    bool is_news = outage_take(c->outage, event);
+    if (c->verbose > 1)
+        return;
+    if (is_news)
+        show_outage(c, event);
+    show_note(c, event);
 }
 
 /* The library takes the options of the URL itself, so that it checks them. */
@@ -237,41 +268,43 @@ void cli_close(const struct cli *c, int code)
     _exit(code); /* exit() waits for threads that wait for the store */
 }
 
-/* Who uses the command polls no client. */
-const char *cli_error_text(void)
+bool cli_error_is_final(int rc)
 {
-    static _Thread_local char text[1024];
-    static const char of_programs[] =
-        "no answer from the client's loop: is the thread busy that calls simba_poll?";
-    const char *raw = simba_error_text(), *at = strstr(raw, of_programs);
-    if (at == NULL)
-        return raw;
-    snprintf(text, sizeof text, "%.*sthe store does not answer%s", (int)(at - raw), raw,
-             at + strlen(of_programs));
-    return text;
+    return failure_lasts(rc);
+}
+
+bool cli_error_is_passing(int rc)
+{
+    return rc == SIMBA_ESTORE || rc == SIMBA_ETIMEOUT;
 }
 
 int cli_fail(const struct cli *c, int rc)
 {
-    int code = print_error(c, "%s", simba_error_text());
-    return rc == SIMBA_EINVAL ? EXIT_USAGE : code;
+    print_error(c, "%s", simba_error_text());
+    return rc == SIMBA_EINVAL ? EXIT_USAGE : EXIT_TROUBLE;
 }
 
-int cli_open(struct cli *c)
+struct step cli_open(struct cli *c)
 {
     struct simba_options o = SIMBA_OPTIONS_INIT;
     o.ttl_ms = unless_in_url(&c->setting[SET_TTL], c->ttl_ms);
     o.transition_ms = unless_in_url(&c->setting[SET_TRANSITION], c->transition_ms);
-    if (c->verbose > 1 || c->outage != NULL) {
+    if (c->verbose > 1 || c->says_errors) {
         o.log = on_log;
         o.log_data = c;
+    }
+    if (c->outage != NULL) {
+        o.trace = on_event;
+        o.trace_data = c;
+        o.trace_kinds = OUTAGE_EVENTS | SIMBA_EVENT_BIT(SIMBA_EVENT_NOTE_FAILED) |
+                        SIMBA_EVENT_BIT(SIMBA_EVENT_NOTE_PUBLISHED);
     }
     if (c->is_driven)
         o.flags |= SIMBA_NO_THREAD;
     if (simba_open(c->setting[SET_URL].value, &o, &c->client) != 0)
         return print_error(c, "%s", simba_error_text());
     snprintf(c->store, sizeof c->store, "%s", simba_store_text(c->client));
-    return 0;
+    return GO_ON;
 }
 
 /* What stands in the environment is not ours: CMD gets it as it is. */
@@ -287,7 +320,7 @@ void cli_forget_url(struct cli *c)
         s->value = c->store;
 }
 
-int cli_open_existing(struct cli *c)
+struct step cli_open_existing(struct cli *c)
 {
     static struct sqlite_path at;
     static char by_default[URL_MAX], path[PATH_MAX + NAME_MAX + 2];
@@ -295,7 +328,7 @@ int cli_open_existing(struct cli *c)
     const char *url = c->setting[SET_URL].value;
     if (url == NULL && simba_default_url(by_default, sizeof by_default) == 0)
         url = by_default;
-    if (url == NULL || strncmp(url, "sqlite:", 7) != 0 || sqlite_path_of(url, &at) != NULL)
+    if (url == NULL || scheme_kind(url) != STORE_SQLITE || sqlite_path_of(url, &at) != NULL)
         return cli_open(c); /* it says what is wrong */
     snprintf(path, sizeof path, "%s/%s", at.folder, at.file);
     if (stat(path, &s) == 0 || (errno != ENOENT && errno != ENOTDIR))
@@ -316,7 +349,7 @@ static const char *default_text(int64_t ms, char *out)
 }
 
 /* What would be used, without using it: the folder of the default store is not made. */
-static int show_configuration(struct cli *c)
+static struct step show_configuration(struct cli *c)
 {
     static const char *const names[SETTINGS] = {
         "url",    "ttl", "transition", "id",           "initial-delay",
@@ -333,9 +366,9 @@ static int show_configuration(struct cli *c)
                                             NULL, /* it is shown as listen */
                                             "none"};
     if (c->setting[SET_URL].value != NULL) {
-        int code = cli_open(c);
-        if (code != 0)
-            return code;
+        struct step step = cli_open(c);
+        if (step.ends)
+            return step;
         simba_close(c->client, 1000);
     } else if (simba_default_url(c->store, sizeof c->store) != 0) {
         return print_error(c, "%s", simba_error_text());
@@ -351,33 +384,31 @@ static int show_configuration(struct cli *c)
         else
             printf("%-14s %-40s from %s\n", names[i], value, from);
     }
-    return 0;
+    return end_with(0);
 }
 
-static int check_listen(const struct cli *c)
+static struct step check_listen(const struct cli *c)
 {
     const struct setting *s = &c->setting[SET_LISTEN];
     const char *why = s->value != NULL ? address_check(s->value) : NULL;
     if (why == NULL)
-        return 0;
+        return GO_ON;
     if (s->by_flag)
         return usage(c, "--listen '%.200s': %s", s->value, why);
     return print_error(c, "%s: cannot listen on '%.200s': %s", s->where, s->value, why);
 }
 
-int cli_configure(struct cli *c)
+struct step cli_configure(struct cli *c)
 {
     int64_t ttl_ms = c->ttl_ms > 0 ? c->ttl_ms : SIMBA_TTL_MS;
     int64_t transition_ms = c->transition_ms > 0 ? c->transition_ms : SIMBA_TRANSITION_MS;
-    int code = config_load(c);
-    if (code == 0 && (code = take_log(c)) < 0)
-        code = check_listen(c);
-    if (code == 0)
-        code = config_duration(c, SET_TTL, ttl_ms, &c->ttl_ms);
-    if (code == 0)
-        code = config_duration(c, SET_TRANSITION, transition_ms, &c->transition_ms);
-    if (code != 0)
-        return code;
+    struct step step = config_load(c);
+    step = AND_THEN(step, take_log(c));
+    step = AND_THEN(step, check_listen(c));
+    step = AND_THEN(step, config_duration(c, SET_TTL, ttl_ms, &c->ttl_ms));
+    step = AND_THEN(step, config_duration(c, SET_TRANSITION, transition_ms, &c->transition_ms));
+    if (step.ends)
+        return step;
     if (c->ttl_ms + c->transition_ms < LEASE_LEAST_MS) {
         static const char rule[] =
             "ttl (%lldms, from %s) and transition (%lldms, from %s) together "
@@ -389,5 +420,5 @@ int cli_configure(struct cli *c)
         return print_error(c, rule, (long long)c->ttl_ms, ttl, (long long)c->transition_ms,
                            transition);
     }
-    return c->dry_run ? show_configuration(c) : -1;
+    return c->dry_run ? show_configuration(c) : GO_ON;
 }

@@ -1,7 +1,7 @@
 /* cli.h: what the subcommands share. A subcommand is one file in commands/ with one struct
  * command, and one line in the table of main.c. Some are run by another program (program.h): then the file
  * has what people may write, and the other program what it does. Nothing here knows more of Simba than the public
- * headers say, but for the arithmetic of a lease (core/period.h).
+ * headers say, but for the arithmetic of a lease (core/period.h), and what is in base.
  *
  * Data goes to stdout, everything else to stderr. */
 #ifndef CLI_CLI_H
@@ -12,7 +12,7 @@
 
 #include "cli/args.h"
 #include "cli/config.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 
 /* How simba ends when it is not CMD's own status; the words are those of simba help --json. */
 #define EXIT_CODES(X)                                                                          \
@@ -32,7 +32,7 @@ enum exit_code { EXIT_CODES(X) };
 struct cli {
     char **argv;      /* as it was given, but for what is blanked */
     struct args args; /* of a copy */
-    const struct command *command;
+    const struct subcommand *command;
     struct setting setting[SETTINGS];
     bool json, quiet, dry_run;
     enum log_format log;    /* how lines on stderr look, and what they are about: */
@@ -53,7 +53,7 @@ struct cli {
     char store[URL_MAX];           /* to show */
 };
 
-struct command {
+struct subcommand {
     const char *name, *operands, *summary;
     const char
         *one; /* what to say of a second operand, to cli_take_operand(); NULL: there may be more */
@@ -66,36 +66,35 @@ struct command {
 extern const struct option common_options[];
 
 /* Takes what stands on the command line, and the common options: option gets the others, operand
- * the operands (NULL: there are none). They return -1, or an exit code after saying
- * why; operand may return STOP_HERE: it has begun a CMD. -1: go on, else the exit code. */
-enum { STOP_HERE = -2 };
-typedef int take_fn(struct cli *c, void *data, int id, char *value);
-int cli_take(struct cli *c, take_fn *option, take_fn *operand, void *data);
-int cli_take_operand(struct cli *c, void *data, int id,
-                     char *value); /* any, or as command->one says */
+ * the operands (NULL: there are none). An operand with which a CMD begins sets c->args.is_stopped. */
+typedef struct step take_fn(struct cli *c, void *data, int id, char *value);
+struct step cli_take(struct cli *c, take_fn *option, take_fn *operand, void *data);
+struct step cli_take_operand(struct cli *c, void *data, int id,
+                             char *value); /* any, or as command->one says */
 /* For an operand that is a URL: as that of -u, and hidden from the list of processes, too. */
-int cli_take_url(struct cli *c, void *data, int id, char *value);
+struct step cli_take_url(struct cli *c, void *data, int id, char *value);
 
 /* What a flag sets. The value is kept, not copied. */
 void cli_set(struct cli *c, enum setting_id id, const char *value, const char *flag);
 
-/* A value of an option: -1, or an exit code after saying what is wrong with it. */
-int cli_take_duration(const struct cli *c, const char *option, const char *value, int64_t *ms);
-int cli_take_keep(const struct cli *c, const char *value, int64_t *ms); /* --keep of a history */
+/* A value of an option. */
+struct step cli_take_duration(const struct cli *c, const char *option, const char *value,
+                              int64_t *ms);
+struct step cli_take_keep(const struct cli *c, const char *value,
+                          int64_t *ms); /* --keep of a history */
 
-/* Reads the configuration and finds ttl and transition; with --dry-run shows all of it. -1: go on,
- * else the exit code. */
-int cli_configure(struct cli *c);
+/* Reads the configuration and finds ttl and transition; with --dry-run shows all of it, and ends. */
+struct step cli_configure(struct cli *c);
 
-/* Opens the client of the configured store. 0, or an exit code after saying why. */
-int cli_open(struct cli *c);
+/* Opens the client of the configured store. */
+struct step cli_open(struct cli *c);
 
 /* When it is open, or for a process that will not open it: overwrites the URL, which may have a
  * password. */
 void cli_forget_url(struct cli *c);
 
 /* As cli_open(), for a command that only reads: a file that is not there is not made. */
-int cli_open_existing(struct cli *c);
+struct step cli_open_existing(struct cli *c);
 
 #define KEEP_LEAST_MS 60000 /* of a history */
 
@@ -104,6 +103,11 @@ int cli_open_existing(struct cli *c);
 int cli_ask(const struct cli *c,
             const char *prefix);               /* does it? 0, or an error, as of simba_list() */
 void cli_close(const struct cli *c, int code); /* code: how the command ends */
-const char *cli_error_text(void);              /* simba_error_text(), for people */
-int cli_fail(const struct cli *c, int rc);     /* says what went wrong; the exit code */
+
+/* Of an error of the library: time does not mend it, since the store refuses or lacks something; or it
+ * may, since the store did not answer this time: it is busy, or restarted. What says how things are, such as
+ * that another has the lock or that it is lost, is neither. */
+bool cli_error_is_final(int rc);
+bool cli_error_is_passing(int rc);
+int cli_fail(const struct cli *c, int rc); /* says what went wrong; the exit code */
 #endif

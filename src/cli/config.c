@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/schemes.h"
+#include "base/text.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/yaml.h"
 
 #define MACHINE_FILE "/etc/simba/simba.yaml"
@@ -33,16 +35,6 @@ static const struct {
 
 enum group { GENERAL, REDIS, JDBC, ZOOKEEPER, SQLITE, GROUPS };
 static const char *const group_names[GROUPS] = {"", "redis.", "jdbc.", "zookeeper.", "sqlite."};
-
-static const struct {
-    const char *scheme;
-    enum group group;
-} schemes[] = {
-    {"redis", REDIS},          {"rediss", REDIS},          {"redis+unix", REDIS},
-    {"redis+sentinel", REDIS}, {"rediss+sentinel", REDIS}, {"mysql", JDBC},
-    {"mariadb", JDBC},         {"postgresql", JDBC},       {"postgres", JDBC},
-    {"sqlite", SQLITE},        {"zookeeper", ZOOKEEPER},
-};
 
 /* What one file says. */
 struct file {
@@ -105,7 +97,7 @@ static const char *suggest(const char *key)
             count++;
         }
     }
-    return nearest(key, names, count);
+    return text_nearest(key, names, count);
 }
 
 static const char *on_found(void *data, const char *key, const char *value, long line)
@@ -162,12 +154,12 @@ static bool user_file(char *out, size_t size)
 
 static enum group group_of(const char *url)
 {
-    for (size_t i = 0; url != NULL && i < sizeof schemes / sizeof *schemes; i++) {
-        size_t length = strlen(schemes[i].scheme);
-        if (strncmp(url, schemes[i].scheme, length) == 0 && url[length] == ':')
-            return schemes[i].group;
-    }
-    return url == NULL ? SQLITE : GENERAL; /* the default store is a database file */
+    static const enum group groups[STORE_KINDS] = {[STORE_SQLITE] = SQLITE,
+                                                   [STORE_REDIS] = REDIS,
+                                                   [STORE_MYSQL] = JDBC,
+                                                   [STORE_POSTGRES] = JDBC,
+                                                   [STORE_ZOOKEEPER] = ZOOKEEPER};
+    return url != NULL ? groups[scheme_kind(url)] : SQLITE; /* the default is a database file */
 }
 
 /* The value of an option in the URL, as it stands there; NULL: none. It is copied. */
@@ -227,19 +219,18 @@ static bool ignores_listen(const struct cli *c)
     return config_is_serve(c) || secure_getenv("SIMBA_FENCING_TOKEN") != NULL;
 }
 
-int config_load(struct cli *c)
+struct step config_load(struct cli *c)
 {
     static struct file file[2];
     memset(file, 0, sizeof file);
     take_environment(c);
     snprintf(file[1].path, sizeof file[1].path, "%s", MACHINE_FILE);
-    int code = 0;
+    struct step step = GO_ON;
     if (user_file(file[0].path, sizeof file[0].path))
-        code = yaml_read(c, file[0].path, on_found, &file[0]);
-    if (code == 0)
-        code = yaml_read(c, file[1].path, on_found, &file[1]);
-    if (code != 0)
-        return code;
+        step = yaml_read(c, file[0].path, on_found, &file[0]);
+    step = AND_THEN(step, yaml_read(c, file[1].path, on_found, &file[1]));
+    if (step.ends)
+        return step;
     for (int i = 0; i < 2; i++)
         take_said(c, &file[i], GENERAL, SET_URL);
     enum group group = group_of(c->setting[SET_URL].value);
@@ -254,15 +245,15 @@ int config_load(struct cli *c)
     }
     if (config_is_serve(c) && c->setting[SET_LISTEN].value == NULL)
         c->setting[SET_LISTEN] = c->setting[SET_SERVE_LISTEN];
-    return 0;
+    return GO_ON;
 }
 
-int config_duration(struct cli *c, enum setting_id id, int64_t otherwise, int64_t *ms)
+struct step config_duration(struct cli *c, enum setting_id id, int64_t otherwise, int64_t *ms)
 {
     const struct setting *s = &c->setting[id];
     *ms = otherwise;
     if (s->value == NULL || simba_duration_parse(s->value, ms) == 0)
-        return 0;
+        return GO_ON;
     if (s->by_flag)
         return usage(c, "%s: %s", s->where, simba_error_text());
     return print_error(c, "%s: %s", s->where, simba_error_text());

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/step.h"
+
 #define URL_MAX 4096
 #define SERVE_ADDRESS ":7462" /* SIMB on the keys of a telephone */
 
@@ -30,8 +32,8 @@ struct setting {
 
 struct cli;
 
-/* Environment, then files, for all that no flag has set; 0, or an exit code after saying why. */
-int config_load(struct cli *c);
+/* Environment, then files, for all that no flag has set. */
+struct step config_load(struct cli *c);
 
 /* Is it simba serve? Others do not have its settings. */
 bool config_is_serve(const struct cli *c);
@@ -39,6 +41,6 @@ bool config_is_serve(const struct cli *c);
 /* An option in a URL; freed by the caller. NULL: none. */
 char *config_in_url(const char *url, const char *name);
 
-/* The duration that a setting says, or `otherwise`; 0, or an exit code after saying why. */
-int config_duration(struct cli *c, enum setting_id id, int64_t otherwise, int64_t *ms);
+/* The duration that a setting says, or `otherwise`. */
+struct step config_duration(struct cli *c, enum setting_id id, int64_t otherwise, int64_t *ms);
 #endif

@@ -7,48 +7,50 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/program.h"
 
 #define COMMANDS_MAX 32 /* for suggestions */
 
-static const struct command *find_command(const char *name)
+static const struct subcommand *find_command(const char *name)
 {
-    const struct command *const *m = commands;
+    const struct subcommand *const *m = commands;
     while (*m != NULL && strcmp((*m)->name, name) != 0)
         m++;
     return *m;
 }
 
-static int no_command(const struct cli *c, const char *name)
+static struct step no_command(const struct cli *c, const char *name)
 {
     const char *names[COMMANDS_MAX];
     size_t count = 0;
     for (; count < COMMANDS_MAX && commands[count] != NULL; count++)
         names[count] = commands[count]->name;
-    const char *near = nearest(name, names, count);
+    const char *near = text_nearest(name, names, count);
     if (near != NULL)
         return usage(c, "unknown command '%.60s'; did you mean %s?", name, near);
     return usage(c, "unknown command '%.60s'", name);
 }
 
-static int take_command(struct cli *c, void *data, int id, char *value)
+static struct step take_command(struct cli *c, void *data, int id, char *value)
 {
-    (void)c;
     (void)id;
     *(const char **)data = value;
-    return STOP_HERE;
+    c->args.is_stopped = true;
+    return GO_ON;
 }
 
 static int run(struct cli *c, command_fn *start)
 {
     const char *name = NULL;
-    int code = cli_take(c, NULL, take_command, &name);
-    if (code >= 0)
-        return code;
+    struct step step = cli_take(c, NULL, take_command, &name);
+    if (step.ends)
+        return step.code;
     if (name == NULL)
-        return usage(c, "missing command, such as lock, status or doctor");
+        return usage(c, "missing command, such as lock, status or doctor").code;
     bool is_help = strcmp(name, "help") == 0;
     if (is_help)
         name = c->args.argv[c->args.at];
@@ -56,9 +58,9 @@ static int run(struct cli *c, command_fn *start)
         help_print_json();
         return 0;
     }
-    const struct command *m = name != NULL ? find_command(name) : NULL;
+    const struct subcommand *m = name != NULL ? find_command(name) : NULL;
     if (m == NULL && name != NULL)
-        return no_command(c, name);
+        return no_command(c, name).code;
     if (is_help) {
         help_show(m);
         return 0;
@@ -88,11 +90,12 @@ int frame_main(int argc, char **argv, bool by_simba, command_fn *start)
     c.argv = argv;
     c.args.argv = calloc((size_t)argc + 1, sizeof *argv);
     if (c.args.argv == NULL)
-        return print_error(&c, "out of memory");
+        return print_error(&c, "out of memory").code;
     memcpy(c.args.argv, argv, (size_t)argc * sizeof *argv);
     c.args.at = argc > 0 ? 1 : 0;
     if (by_simba)
         program_take_url(&c);
-    int code = run(&c, start), failure = flush_stdout(&c);
-    return failure != 0 ? failure : code;
+    int code = run(&c, start);
+    struct step flushed = flush_stdout(&c);
+    return flushed.ends ? flushed.code : code;
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/terminal.h"
 
 #define HELP_WIDTH 80
 #define OPTION_WIDTH 30 /* with the blanks around it */
@@ -68,7 +68,7 @@ static void show_options(const struct option *o)
     }
 }
 
-static void show_command(const struct command *m)
+static void show_command(const struct subcommand *m)
 {
     const char *examples = strstr(m->help, "Example"); /* at the end; else all of it is one */
     if (examples == NULL)
@@ -92,7 +92,7 @@ static void show_command(const struct command *m)
 static void show_overview(void)
 {
     printf("simba: at most one owner of a named mutex, in any number of processes\n\n");
-    for (const struct command *const *m = commands; *m != NULL; m++) {
+    for (const struct subcommand *const *m = commands; *m != NULL; m++) {
         const char *operands = (*m)->operands;
         printf("  simba %-10s %s%*s %s\n", (*m)->name, operands,
                OPERANDS_WIDTH - width_of(operands, strlen(operands)), "", (*m)->summary);
@@ -107,7 +107,7 @@ static void show_overview(void)
            "Manuals: simba(1), simba(7).\n");
 }
 
-void help_show(const struct command *m)
+void help_show(const struct subcommand *m)
 {
     if (m != NULL)
         show_command(m);

@@ -2,7 +2,7 @@
  * complete command lines read it, and so does tools/facts, which keeps the manuals in step with
  * the tables. */
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
 
 static struct json_buffer options_of(const struct option *o)
 {
@@ -22,7 +22,7 @@ static struct json_buffer all_commands(void)
 {
     struct json_buffer all = {.is_line = true};
     json_buffer_add(&all, "[");
-    for (const struct command *const *m = commands; *m != NULL; m++) {
+    for (const struct subcommand *const *m = commands; *m != NULL; m++) {
         struct json_buffer options = options_of((*m)->options);
         json_buffer_add(&all, m == commands ? "" : ",");
         json_buffer_object(&all, "{s:s, s:s, s:s, s:s, s:j}", "name", (*m)->name, "words",

@@ -3,7 +3,7 @@
 #include "cli/frame.h"
 #include "cli/program.h"
 
-const struct command *const commands[] = {
+const struct subcommand *const commands[] = {
     &lock_command,
     &once_command,
     &elect_command,

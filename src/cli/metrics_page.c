@@ -16,7 +16,7 @@ char *metrics_page(simba_client *client, uint64_t flags, size_t *length, const c
         char *page = malloc(size);
         int64_t n = page != NULL ? simba_metrics_prometheus(&client, 1, flags, page, size) : 0;
         if (page == NULL || n < 0) {
-            *why = page == NULL ? "out of memory" : cli_error_text();
+            *why = page == NULL ? "out of memory" : simba_error_text();
             free(page);
             return NULL;
         }

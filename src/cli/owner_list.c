@@ -11,7 +11,9 @@
 #include <time.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/shown.h"
+#include "cli/terminal.h"
 
 #define FIRST_ROOM 64
 #define CELL_MAX (SIMBA_NOTE_MAX + 16)
@@ -64,19 +66,6 @@ void owner_list_empty(struct owner_list *t)
 }
 
 /* ---- cells --------------------------------------------------------------------------------- */
-
-/* At most so many characters; what was cut ends with a dot dot dot. */
-static void cut(char *text, int most)
-{
-    if (width_of(text, strlen(text)) <= most)
-        return;
-    for (; *text != '\0' && most > 1; most--) {
-        do
-            text++;
-        while (((unsigned char)*text & 0xc0) == 0x80);
-    }
-    memcpy(text, "…", sizeof "…");
-}
 
 static const char *state_of(const struct simba_owner *o, int64_t now)
 {
@@ -159,7 +148,7 @@ static void print_cells(const int width[COLUMNS], char cells[COLUMNS][CELL_MAX],
     for (int i = 0; i <= last; i++) {
         if (width[i] == 0)
             continue;
-        cut(cells[i], width[i]);
+        cut_to_width(cells[i], width[i]);
         int blank = width[i] - width_of(cells[i], strlen(cells[i]));
         printf("%*s%s", to_the_right[i] ? blank : 0, "", cells[i]);
         if (i < last)
@@ -269,15 +258,15 @@ static void print_event_json(const struct cli *c, const char *event, const char 
 static void print_event_line(const char *event, const char *mutex, const struct simba_owner *o,
                              enum simba_reason reason)
 {
-    char name[SHOWN_MAX], when[32];
+    char name[SHOWN_MAX], when[TIME_SIZE];
     int64_t wall = simba_wall_ms(simba_now());
     time_t seconds = (time_t)(wall / 1000);
     struct tm t;
     localtime_r(&seconds, &t);
-    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &t);
+    show_time(wall + t.tm_gmtoff * INT64_C(1000), true, when);
     bool begins = strcmp(event, "acquired") == 0 || strcmp(event, "held") == 0;
     bool colour = wants_colour();
-    printf("%s.%03d  %s%-8s%s  %s", when, (int)(wall % 1000),
+    printf("%s  %s%-8s%s  %s", when,
            !colour  ? ""
            : begins ? "\033[32m"
                     : "\033[33m",

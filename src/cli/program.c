@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 
 #define URL_VARIABLE "SIMBA_GIVEN_URL"
 
@@ -48,13 +48,14 @@ int program_exec(const struct cli *c, const struct program *p, char **argv, cons
         return print_error(c,
                            "%s is not installed: there is no %s/%s beside this program. On Debian "
                            "install %s; else build with %s",
-                           p->what, SIMBA_PROGRAMS, p->name, p->package, p->option);
+                           p->what, SIMBA_PROGRAMS, p->name, p->package, p->option)
+            .code;
     if (url->value != NULL)
         setenv(variable, url->value, 1);
     else
         unsetenv(variable);
     execv(path, argv);
-    return print_error(c, "cannot run %s: %s", path, strerror(errno));
+    return print_error(c, "cannot run %s: %s", path, strerror(errno)).code;
 }
 
 int program_exec_same(const struct cli *c, const struct program *p)
@@ -62,21 +63,21 @@ int program_exec_same(const struct cli *c, const struct program *p)
     return program_exec(c, p, c->argv, URL_VARIABLE);
 }
 
-static int leave(struct cli *c, void *data, int id, char *value)
+static struct step leave(struct cli *c, void *data, int id, char *value)
 {
     (void)c;
     (void)data;
     (void)id;
     (void)value;
-    return -1;
+    return GO_ON;
 }
 
 /* The program takes the arguments again; here they are read to find what is wrong, and to blank the URL. */
 int program_run(struct cli *c)
 {
     bool has_url = strstr(c->command->operands, "URL") != NULL;
-    int code = cli_take(c, leave, has_url ? cli_take_url : leave, NULL);
-    return code >= 0 ? code : program_exec_same(c, c->command->program);
+    struct step step = cli_take(c, leave, has_url ? cli_take_url : leave, NULL);
+    return step.ends ? step.code : program_exec_same(c, c->command->program);
 }
 
 void program_take_url(struct cli *c)

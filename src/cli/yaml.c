@@ -13,7 +13,7 @@
 #include <yaml.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 
 #define FILE_BYTES_MAX 65536
 #define KEY_BYTES_MAX 256
@@ -30,12 +30,12 @@ struct reader {
     bool has_key;             /* a key stands there, its value is next */
 };
 
-static int wrong(const struct reader *r, const yaml_mark_t *mark, const char *what)
+static struct step wrong(const struct reader *r, const yaml_mark_t *mark, const char *what)
 {
     return print_error(r->c, "%s:%zu: %s", r->path, mark->line + 1, what);
 }
 
-static int take_key(struct reader *r, const yaml_event_t *e)
+static struct step take_key(struct reader *r, const yaml_event_t *e)
 {
     size_t at = r->length[r->depth - 1];
     int n = snprintf(r->key + at, sizeof r->key - at, "%s%s", at > 0 ? "." : "",
@@ -43,24 +43,24 @@ static int take_key(struct reader *r, const yaml_event_t *e)
     if (n < 0 || (size_t)n >= sizeof r->key - at)
         return wrong(r, &e->start_mark, "the key is too long");
     r->has_key = true;
-    return 0;
+    return GO_ON;
 }
 
-static int take_scalar(struct reader *r, const yaml_event_t *e)
+static struct step take_scalar(struct reader *r, const yaml_event_t *e)
 {
     const char *value = (const char *)e->data.scalar.value;
     if (r->depth == 0)
-        return value[0] == '\0' ? 0 : wrong(r, &e->start_mark, "not of the form KEY: VALUE");
+        return value[0] == '\0' ? GO_ON : wrong(r, &e->start_mark, "not of the form KEY: VALUE");
     if (strlen(value) != e->data.scalar.length)
         return wrong(r, &e->start_mark, "the value holds a NUL byte");
     if (!r->has_key)
         return take_key(r, e);
     r->has_key = false;
     const char *why = r->found(r->data, r->key, value, (long)e->start_mark.line + 1);
-    return why == NULL ? 0 : wrong(r, &e->start_mark, why);
+    return why == NULL ? GO_ON : wrong(r, &e->start_mark, why);
 }
 
-static int take_event(struct reader *r, const yaml_event_t *e)
+static struct step take_event(struct reader *r, const yaml_event_t *e)
 {
     switch (e->type) {
     case YAML_SCALAR_EVENT:
@@ -71,22 +71,22 @@ static int take_event(struct reader *r, const yaml_event_t *e)
         r->length[r->depth] = r->depth == 0 ? 0 : strlen(r->key);
         r->depth++;
         r->has_key = false;
-        return 0;
+        return GO_ON;
     case YAML_MAPPING_END_EVENT:
         r->depth--;
         r->key[r->length[r->depth]] = '\0';
         r->has_key = false;
-        return 0;
+        return GO_ON;
     case YAML_SEQUENCE_START_EVENT:
         return wrong(r, &e->start_mark, "unexpected list: values are words, numbers or durations");
     case YAML_ALIAS_EVENT:
         return wrong(r, &e->start_mark, "unexpected alias (*name): write the value itself");
     default:
-        return 0;
+        return GO_ON;
     }
 }
 
-static int read_events(struct reader *r, yaml_parser_t *parser)
+static struct step read_events(struct reader *r, yaml_parser_t *parser)
 {
     yaml_event_t e;
     for (bool end = false; !end;) {
@@ -96,12 +96,12 @@ static int read_events(struct reader *r, yaml_parser_t *parser)
                          parser->problem != NULL ? parser->problem : "not YAML");
         }
         end = e.type == YAML_STREAM_END_EVENT;
-        int rc = take_event(r, &e);
+        struct step step = take_event(r, &e);
         yaml_event_delete(&e);
-        if (rc != 0)
-            return rc;
+        if (step.ends)
+            return step;
     }
-    return 0;
+    return GO_ON;
 }
 
 static ssize_t read_all(int fd, char *out, size_t size)
@@ -115,14 +115,14 @@ static ssize_t read_all(int fd, char *out, size_t size)
     return (ssize_t)at;
 }
 
-int yaml_read(struct cli *c, const char *path, yaml_fn *found, void *data)
+struct step yaml_read(struct cli *c, const char *path, yaml_fn *found, void *data)
 {
     static char bytes[FILE_BYTES_MAX + 1];
     struct reader r = {.c = c, .path = path, .found = found, .data = data};
     yaml_parser_t parser;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return 0;
+        return GO_ON;
     ssize_t size = fd < 0 ? -1 : read_all(fd, bytes, sizeof bytes);
     int error = errno;
     if (fd >= 0)
@@ -135,8 +135,8 @@ int yaml_read(struct cli *c, const char *path, yaml_fn *found, void *data)
     if (yaml_parser_initialize(&parser) == 0)
         return print_error(c, "cannot read the configuration file %s: out of memory", path);
     yaml_parser_set_input_string(&parser, (const unsigned char *)bytes, (size_t)size);
-    int rc = read_events(&r, &parser);
+    struct step step = read_events(&r, &parser);
     yaml_parser_delete(&parser);
     explicit_bzero(bytes, sizeof bytes); /* there may be a password in it */
-    return rc;
+    return step;
 }

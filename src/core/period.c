@@ -20,13 +20,9 @@
 #define JITTER_MAX_MS 3600000
 #define DRIFT_PPM 10000
 #define DRIFT_PPM_MAX 200000
-#define RENEW_PART 2    /* of the ttl, by default */
 #define RENEW_SPREAD 10 /* a tenth of the renewal period */
 #define OBSERVE_MARGIN_MIN (2 * SLACK)
 #define RENEW_STEPS 128 /* of the renewal period */
-#define ATTEMPT_PART 8  /* of the ttl: how long a renewal may take */
-#define KILL_AFTER_MAX (3000 * NS_PER_MS)
-#define KILL_AFTER_PART 5 /* of the lease */
 
 static int64_t min64(int64_t a, int64_t b)
 {
@@ -99,16 +95,16 @@ int period_init(struct period *p, const struct period_options *o, const char **w
     }
     p->drift_ppm = or_default(o->drift_ppm, DRIFT_PPM);
     p->margin = period_margin(p->ttl, p->transition);
-    p->attempt = max64(ATTEMPT_MIN, min64(command, p->ttl / ATTEMPT_PART));
+    p->attempt = max64(ATTEMPT_MIN, min64(command, p->ttl / PERIOD_ATTEMPT_PART));
     p->patience = min64(command, p->lease / 2);
-    p->pause_max = max64(ATTEMPT_MIN, min64(PAUSE_MAX, p->ttl / ATTEMPT_PART));
+    p->pause_max = max64(ATTEMPT_MIN, min64(PAUSE_MAX, p->ttl / PERIOD_ATTEMPT_PART));
     p->backoff_max = max64(BACKOFF_MIN, p->ttl);
     p->early = or_default(o->jitter_early_ms, JITTER_EARLY_MS) * NS_PER_MS;
     p->late = or_default(o->jitter_late_ms, JITTER_LATE_MS) * NS_PER_MS;
     if (p->transition == 0)
         p->early = 0;
 
-    p->renew = o->renew_ms < 0 ? p->ttl / RENEW_PART : o->renew_ms * NS_PER_MS;
+    p->renew = o->renew_ms < 0 ? p->ttl / PERIOD_RENEW_PART : o->renew_ms * NS_PER_MS;
     p->step = p->renew / RENEW_STEPS;
     p->phase = 0;
     if (p->renew > p->ttl) {
@@ -129,28 +125,6 @@ int64_t period_hold_until(const struct period *p, int64_t sent_at, int64_t left)
      * this one asked for. */
     int64_t sure = shortened(p, min64(max64(left, 0), p->lease));
     return sent_at + sure - p->margin;
-}
-
-int64_t period_outage(const struct period *p)
-{
-    return period_hold_until(p, 0, p->lease) - p->renew - p->pause_max - p->attempt;
-}
-
-int64_t period_takeover(const struct period *p, int64_t lease)
-{
-    return lease + (lease / 1000 * p->drift_ppm) / 1000 + p->late;
-}
-
-int64_t period_kill_after(int64_t ttl, int64_t transition)
-{
-    return min64(KILL_AFTER_MAX, (ttl + transition) / KILL_AFTER_PART);
-}
-
-int64_t period_kill_after_max(int64_t ttl, int64_t transition)
-{
-    /* Of the lease, what is left for sure when drift and margin are taken off. */
-    int64_t sure = (ttl + transition) / 10 * 8;
-    return sure - ttl / RENEW_PART - ttl / ATTEMPT_PART;
 }
 
 int64_t period_renew_at(const struct period *p, int64_t sent_at, int64_t left, uint64_t *random)

@@ -15,6 +15,8 @@
 #include "base/time.h"
 
 #define PERIOD_COMMAND_TIMEOUT_MS 2000 /* the default of one exchange with a store */
+#define PERIOD_RENEW_PART 2            /* of the ttl, by default: from a renewal to the next */
+#define PERIOD_ATTEMPT_PART 8          /* of the ttl: how long a renewal may take */
 
 /* What the user may set, in milliseconds; negative: the default. */
 struct period_options {
@@ -56,24 +58,9 @@ int64_t period_retry_at(const struct period *p, int64_t now, int64_t expiry, uin
  * With so little left that this is past, as above. */
 int64_t period_observe_at(const struct period *p, int64_t now, int64_t expiry, uint64_t *random);
 
-/* ---- what follows from it for people and for commands that run under a lease --------------- */
-
 /* From the end of the right to act to where another may own the mutex. */
 int64_t period_margin(int64_t ttl, int64_t transition);
 int64_t period_margin_least(int64_t lease); /* whatever part of the lease is ttl, or transition */
-
-/* The store may be away for so long at the worst moment, right before a renewal, and no tenure
- * ends. */
-int64_t period_outage(const struct period *p);
-
-/* When another owns it at the latest, from the last renewal of one that has died; the store
- * keeps the lease for that long. An exchange comes on top. */
-int64_t period_takeover(const struct period *p, int64_t lease);
-
-/* How long before the end of the right to act a command is asked to end, before it is killed: by
- * default, and at most, so that a renewal has a chance before. */
-int64_t period_kill_after(int64_t ttl, int64_t transition);
-int64_t period_kill_after_max(int64_t ttl, int64_t transition);
 
 /* ---- after failures ------------------------------------------------------------------------ */
 

@@ -78,9 +78,7 @@ void report_say_why(const struct actor *a, int code, char *out, size_t size)
 
 /* ---- the log, and the trace ---------------------------------------------------------------- */
 
-/* Of a tenure that runs, also how long it still lasts. The command shows these lines: it knows
- * them by "cannot renew: ", "renewed again " and "; trying again"
- * (src/cli/run/outage.c). */
+/* Of a tenure that runs, also how long it still lasts. */
 static void report_failure(struct actor *a, int code, int trouble, const char *text)
 {
     struct log *log = &a->client->log;
@@ -126,8 +124,7 @@ static void report_lost(struct actor *a, int64_t late)
                 a->failure != NULL ? a->failure : "the store does not answer");
 }
 
-/* The option's note. Once in a tenure; r: the answer, if it has come. The command shows this line,
- * and that it "is published now" (src/cli/cli.c). */
+/* The option's note. Once in a tenure; r: the answer, if it has come. */
 void report_unpublished(struct actor *a, int code, const struct request *r)
 {
     const char *text = code == SIMBA_ETIMEOUT         ? "the store does not answer"

@@ -1,4 +1,4 @@
-/* commands.h: the commands that simba-serve runs. 0 or the exit code, after saying why. */
+/* commands.h: the commands that simba-serve runs: the exit code. */
 #ifndef SERVE_COMMANDS_H
 #define SERVE_COMMANDS_H
 

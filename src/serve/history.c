@@ -24,7 +24,7 @@
 
 #include "backend/sqlite/harden.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
 #include "serve/history_file.h"
 
@@ -145,7 +145,7 @@ static const char *check_header(int fd, bool *is_empty)
     return NULL;
 }
 
-static int refuse(const struct cli *c, const char *path, const char *why)
+static struct step refuse(const struct cli *c, const char *path, const char *why)
 {
     return print_error(c, "%s: %s", path, why);
 }
@@ -287,7 +287,7 @@ static long long recorder_of(struct history *h)
     return pid > 0 ? pid : 0;
 }
 
-static int refuse_second(const struct cli *c, struct history *h)
+static struct step refuse_second(const struct cli *c, struct history *h)
 {
     long long pid = recorder_of(h);
     char who[64] = "another process";
@@ -298,7 +298,7 @@ static int refuse_second(const struct cli *c, struct history *h)
 }
 
 /* The folder must not be everybody's: whoever can write there can put another file in the place of ours. */
-static int check_folder(const struct cli *c, const char *path)
+static struct step check_folder(const struct cli *c, const char *path)
 {
     char folder[PATH_MAX], why[PATH_MAX + 160];
     const char *slash = strrchr(path, '/');
@@ -309,7 +309,7 @@ static int check_folder(const struct cli *c, const char *path)
         return refuse(c, path, strerror(errno));
     int rc = harden_check_folder(real, why, sizeof why);
     free(real);
-    return rc == 0 ? 0 : refuse(c, path, why);
+    return rc == 0 ? GO_ON : refuse(c, path, why);
 }
 
 static bool lock_to_write(int fd)
@@ -321,13 +321,13 @@ static bool lock_to_write(int fd)
     return is_locked;
 }
 
-int history_open_to_write(const struct cli *c, const char *path, struct history **out)
+struct step history_open_to_write(const struct cli *c, const char *path, struct history **out)
 {
     bool is_empty = false;
     *out = NULL;
-    int code = check_folder(c, path);
-    if (code != 0)
-        return code;
+    struct step step = check_folder(c, path);
+    if (step.ends)
+        return step;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0)
         return refuse(c, path,
@@ -338,21 +338,21 @@ int history_open_to_write(const struct cli *c, const char *path, struct history 
     const char *why = check_header(fd, &is_empty);
     struct history *h = why == NULL ? make(path) : NULL;
     if (why != NULL)
-        code = refuse(c, path, why);
+        step = refuse(c, path, why);
     else if (h == NULL)
-        code = refuse(c, path, "out of memory");
+        step = refuse(c, path, "out of memory");
     else if (!is_locked)
-        code = refuse_second(c, h);
+        step = refuse_second(c, h);
     else if (open_database(h, SQLITE_OPEN_READWRITE) != 0 || prepare_to_write(h, is_empty) != 0)
-        code = print_error(c, "%s", h->why);
-    if (code != 0 || h == NULL) {
+        step = print_error(c, "%s", h->why);
+    if (step.ends || h == NULL) {
         history_close(h);
         close(fd);
-        return code;
+        return step;
     }
     h->fd = fd;
     *out = h;
-    return 0;
+    return GO_ON;
 }
 
 /* Does somebody record? By a descriptor that is closed before SQLite opens the file. */
@@ -364,7 +364,7 @@ static bool is_recorded(int fd)
     return false;
 }
 
-int history_open_to_read(const struct cli *c, const char *path, struct history **out)
+struct step history_open_to_read(const struct cli *c, const char *path, struct history **out)
 {
     bool is_empty = false;
     *out = NULL;
@@ -389,16 +389,17 @@ int history_open_to_read(const struct cli *c, const char *path, struct history *
     bool is_open = (open_database(h, SQLITE_OPEN_READONLY) == 0 && run_sql(h, try) == 0) ||
                    (!h->is_recorded && open_unchanging(h) == 0 && run_sql(h, try) == 0);
     if (!is_open || check_tables(h) != 0) {
-        int code = print_error(c, "%s", h->why);
+        struct step step = print_error(c, "%s", h->why);
         history_close(h);
-        return code;
+        return step;
     }
     *out = h;
-    return 0;
+    return GO_ON;
 }
 
 /* Without a descriptor of our own: to close it would drop the locks of the one that writes. */
-int history_open_beside(const struct cli *c, const struct history *writer, struct history **out)
+struct step history_open_beside(const struct cli *c, const struct history *writer,
+                                struct history **out)
 {
     struct history *h = make(writer->path);
     *out = NULL;
@@ -406,12 +407,12 @@ int history_open_beside(const struct cli *c, const struct history *writer, struc
         return refuse(c, writer->path, "out of memory");
     h->is_recorded = true;
     if (open_database(h, SQLITE_OPEN_READONLY) != 0) {
-        int code = print_error(c, "%s", h->why);
+        struct step step = print_error(c, "%s", h->why);
         history_close(h);
-        return code;
+        return step;
     }
     *out = h;
-    return 0;
+    return GO_ON;
 }
 
 void history_close(struct history *h)

@@ -20,12 +20,12 @@ struct json_buffer;
 struct history;
 
 /* Opens the file, and makes it where it is missing: for its owner only. It is refused if it is something
- * else, damaged, written by a newer simba, or if another process records into it. 0, or an exit code after
- * saying why. */
-int history_open_to_write(const struct cli *c, const char *path, struct history **out);
-int history_open_to_read(const struct cli *c, const char *path, struct history **out);
+ * else, damaged, written by a newer simba, or if another process records into it. */
+struct step history_open_to_write(const struct cli *c, const char *path, struct history **out);
+struct step history_open_to_read(const struct cli *c, const char *path, struct history **out);
 /* Beside one that writes, in the same process. */
-int history_open_beside(const struct cli *c, const struct history *writer, struct history **out);
+struct step history_open_beside(const struct cli *c, const struct history *writer,
+                                struct history **out);
 void history_close(struct history *h); /* NULL: does nothing */
 
 /* ---- writing: one thread at a time. 0, or -1: history_why() says it */

@@ -3,7 +3,8 @@
 #include "cli/frame.h"
 #include "serve/commands.h"
 
-const struct command *const commands[] = {&serve_command, &history_command, &watch_command, NULL};
+const struct subcommand *const commands[] = {&serve_command, &history_command, &watch_command,
+                                             NULL};
 
 static int start(struct cli *c)
 {

@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
+#include "base/thread.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "serve/rows.h"
 
 #define FIRST_ROOM 64
@@ -142,17 +143,6 @@ static void publish(struct model *m)
     free(t.at);
 }
 
-static void wait_for(pthread_cond_t *what, pthread_mutex_t *lock, int64_t ms)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(what, lock, &until);
-}
-
 static void *publish_all(void *arg)
 {
     struct model *m = arg;
@@ -165,7 +155,7 @@ static void *publish_all(void *arg)
         publish(m);
         int64_t next = simba_now() + PUBLISH_MS;
         for (int64_t left; !m->is_ending && (left = next - simba_now()) > 0;)
-            wait_for(&m->asked, &m->follow.lock, left);
+            thread_wait_ms(&m->asked, &m->follow.lock, left);
     }
     pthread_mutex_unlock(&m->follow.lock);
     return NULL;
@@ -228,7 +218,7 @@ static void *ask_all(void *arg)
             int64_t left = is_looked_at && m->listed_at + pause < probe_at
                                ? m->listed_at + pause - now
                                : probe_at - now;
-            wait_for(&m->asked, &m->follow.lock, left);
+            thread_wait_ms(&m->asked, &m->follow.lock, left);
             continue;
         }
         pthread_mutex_unlock(&m->follow.lock);
@@ -245,12 +235,9 @@ static void *ask_all(void *arg)
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
-int model_init(struct model *m, struct cli *c)
+struct step model_init(struct model *m, struct cli *c)
 {
-    pthread_condattr_t clock;
     uint64_t epoch = 0;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     *m = (struct model){.c = c, .ring = calloc(RING_MAX, sizeof *m->ring), .is_answering = true};
     if (m->ring == NULL || follow_init(&m->follow, on_follow, m) != 0)
         return print_error(c, "out of memory");
@@ -259,16 +246,16 @@ int model_init(struct model *m, struct cli *c)
     snprintf(m->epoch, sizeof m->epoch, "%016llx", (unsigned long long)epoch);
     m->started_ms = simba_wall_ms(simba_now());
     pthread_cond_init(&m->changed, NULL);
-    pthread_cond_init(&m->asked, &clock);
-    return 0;
+    thread_condition_init(&m->asked);
+    return GO_ON;
 }
 
-static int start_threads(struct model *m)
+static struct step start_threads(struct model *m)
 {
     int code = pthread_create(&m->publisher, NULL, publish_all, m);
     if (code == 0)
         code = pthread_create(&m->asker, NULL, ask_all, m);
-    return code == 0 ? 0 : print_error(m->c, "cannot start a thread: %s", strerror(code));
+    return code == 0 ? GO_ON : print_error(m->c, "cannot start a thread: %s", strerror(code));
 }
 
 static void count_recorded(void *data, const struct seen_tenure *t, const char *store)
@@ -278,7 +265,7 @@ static void count_recorded(void *data, const struct seen_tenure *t, const char *
 }
 
 /* What the file has of the last day. */
-static int count_all_recorded(struct model *m)
+static struct step count_all_recorded(struct model *m)
 {
     struct history_page q = {.store = m->c->store,
                              .since_ms = m->started_ms - FIGURES_SPAN_MS,
@@ -286,27 +273,27 @@ static int count_all_recorded(struct model *m)
                              .before_row = INT64_MAX,
                              .limit = HISTORY_ROWS_MAX};
     if (m->reader == NULL || history_read_page(m->reader, &q, count_recorded, &m->figures) == 0)
-        return 0;
+        return GO_ON;
     return print_error(m->c, "%s", history_why(m->reader));
 }
 
-int model_begin(struct model *m)
+struct step model_begin(struct model *m)
 {
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
     simba_observer *all;
-    int code = count_all_recorded(m);
-    if (code == 0 && m->recorder != NULL)
-        code = recorder_begin(m->recorder, &m->follow);
-    if (code != 0)
-        return code;
+    struct step step = count_all_recorded(m);
+    if (!step.ends && m->recorder != NULL)
+        step = recorder_begin(m->recorder, &m->follow);
+    if (step.ends)
+        return step;
     int rc = follow_begin(&m->follow, m->c->client, NULL, 0);
     if (rc < 0)
-        return cli_fail(m->c, rc);
+        return end_with(cli_fail(m->c, rc));
     m->answered_at = simba_now();
     o.on_changed = on_changed;
     o.data = m;
     rc = simba_observer_create(m->c->client, NULL, &o, &all);
-    return rc < 0 ? cli_fail(m->c, rc) : start_threads(m);
+    return rc < 0 ? end_with(cli_fail(m->c, rc)) : start_threads(m);
 }
 
 void model_end(struct model *m)

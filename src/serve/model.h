@@ -56,11 +56,11 @@ struct model {
     pthread_t publisher, asker;
 };
 
-int model_init(struct model *m, struct cli *c); /* 0, or an exit code after saying why */
+struct step model_init(struct model *m, struct cli *c);
 
-/* Begins to follow the store. 0, or an exit code after saying why. After http_listen(), before
+/* Begins to follow the store. After http_listen(), before
  * http_start(). */
-int model_begin(struct model *m);
+struct step model_begin(struct model *m);
 void model_end(struct model *m);
 
 /* ---- for answers: the lock is taken */

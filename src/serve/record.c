@@ -5,12 +5,12 @@
 
 static struct recorder *recorder;
 
-static int open_file(const struct cli *c, const char *path, int64_t keep_ms)
+static struct step open_file(const struct cli *c, const char *path, int64_t keep_ms)
 {
     return recorder_open(c, path, keep_ms > 0 ? keep_ms : HISTORY_KEEP_MS, &recorder);
 }
 
-static int begin(struct follow *f, char *const *names, size_t count, int over)
+static struct step begin(struct follow *f, char *const *names, size_t count, int over)
 {
     recorder_limit(recorder, names, count);
     recorder_tell(recorder, over);

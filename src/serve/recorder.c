@@ -9,8 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 
 #define ALIVE_MS 5000  /* so often it is written that we still record */
 #define PURGE_MS 60000 /* so often what is old is deleted … */
@@ -99,17 +100,7 @@ static void drop_written(struct recorder *r, size_t count)
 
 static void wait_until(struct recorder *r, int64_t at)
 {
-    struct timespec until;
-    int64_t ms = at - simba_now();
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    ms = ms > 0 ? ms : 0;
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    pthread_cond_timedwait(&r->wakeup, &r->lock, &until);
+    thread_wait_ms(&r->wakeup, &r->lock, at - simba_now());
 }
 
 static void say_dropped(struct recorder *r)
@@ -209,29 +200,27 @@ static void on_resume(void *data, const struct seen_tenure *t)
     follow_resume(data, t);
 }
 
-int recorder_open(const struct cli *c, const char *path, int64_t keep_ms, struct recorder **out)
+struct step recorder_open(const struct cli *c, const char *path, int64_t keep_ms,
+                          struct recorder **out)
 {
     struct history *h;
-    int code = history_open_to_write(c, path, &h);
-    struct recorder *r = code == 0 ? calloc(1, sizeof *r) : NULL;
-    if (r == NULL && code == 0) {
+    struct step step = history_open_to_write(c, path, &h);
+    struct recorder *r = !step.ends ? calloc(1, sizeof *r) : NULL;
+    if (r == NULL && !step.ends) {
         history_close(h);
         return print_error(c, "out of memory");
     }
     if (r != NULL) {
-        pthread_condattr_t clock;
         *r = (struct recorder){.c = c, .history = h, .keep_ms = keep_ms, .tell = -1};
         pthread_mutex_init(&r->lock, NULL);
-        pthread_condattr_init(&clock);
-        pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-        pthread_cond_init(&r->wakeup, &clock);
+        thread_condition_init(&r->wakeup);
         r->row = history_last_row(h);
     }
     *out = r;
-    return code;
+    return step;
 }
 
-int recorder_reader(struct recorder *r, struct history **out)
+struct step recorder_reader(struct recorder *r, struct history **out)
 {
     return history_open_beside(r->c, r->history, out);
 }
@@ -270,13 +259,13 @@ const char *recorder_explain(struct recorder *r, char out[RECORDER_TEXT_MAX])
     return out;
 }
 
-int recorder_begin(struct recorder *r, struct follow *f)
+struct step recorder_begin(struct recorder *r, struct follow *f)
 {
     r->seen_until = simba_now();
     if (history_begin(r->history, r->c->store, r->names, r->name_count, on_resume, f) != 0)
         return print_error(r->c, "%s", history_why(r->history));
     int code = pthread_create(&r->thread, NULL, write_all, r);
-    return code == 0 ? 0 : print_error(r->c, "cannot start a thread: %s", strerror(code));
+    return code == 0 ? GO_ON : print_error(r->c, "cannot start a thread: %s", strerror(code));
 }
 
 /* Whatever the file makes SQLite do, it ends. */

@@ -14,9 +14,10 @@
 struct recorder;
 
 /* Opens the file; what was on in its last recording is given to f. After cli_open(), and before
- * follow_begin(). 0, or an exit code after saying why. */
-int recorder_open(const struct cli *c, const char *path, int64_t keep_ms, struct recorder **out);
-int recorder_begin(struct recorder *r, struct follow *f);
+ * follow_begin(). */
+struct step recorder_open(const struct cli *c, const char *path, int64_t keep_ms,
+                          struct recorder **out);
+struct step recorder_begin(struct recorder *r, struct follow *f);
 
 /* Before recorder_begin(): only these mutexes are recorded, borrowed; and if the file is moved or deleted,
  * this eventfd is written to. */
@@ -28,8 +29,8 @@ bool recorder_is_gone(struct recorder *r); /* it was: nothing is recorded any mo
 /* Why nothing is recorded now; "": it is. */
 const char *recorder_explain(struct recorder *r, char out[RECORDER_TEXT_MAX]);
 
-/* Another connection to the same file, for reading. 0, or an exit code after saying why. */
-int recorder_reader(struct recorder *r, struct history **out);
+/* Another connection to the same file, for reading. */
+struct step recorder_reader(struct recorder *r, struct history **out);
 
 /* Of the sink: a tenure began or is over. It gets its row. */
 void recorder_add(struct recorder *r, struct seen_tenure *t);

@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/data.h"
 #include "cli/metrics_page.h"
-#include "cli/output.h"
 #include "cli/owner_list.h"
+#include "cli/shown.h"
 
 void row_write(struct json_buffer *t, const struct followed *f, const char *mutex, uint64_t change)
 {
@@ -157,7 +158,7 @@ void model_write_hello(struct model *m, struct json_buffer *t)
 
 /* ---- history ------------------------------------------------------------------------------- */
 
-struct page {
+struct row_page {
     struct json_buffer *t;
     size_t count, limit;
     int64_t last_ms, last_row;
@@ -165,7 +166,7 @@ struct page {
 
 static void write_tenure(void *data, const struct seen_tenure *tenure, const char *store)
 {
-    struct page *p = data;
+    struct row_page *p = data;
     (void)store;
     if (p->count < p->limit) {
         json_buffer_add(p->t, p->count > 0 ? "," : "");
@@ -179,7 +180,7 @@ static void write_tenure(void *data, const struct seen_tenure *tenure, const cha
 }
 
 /* Of the ring, from the newest on; `before` is a number in it. */
-static void read_ring(struct model *m, const struct history_page *q, struct page *p)
+static void read_ring(struct model *m, const struct history_page *q, struct row_page *p)
 {
     uint64_t before = q->before_row > 0 ? (uint64_t)q->before_row : 0;
     uint64_t end = before < m->ring_count ? before : m->ring_count;
@@ -239,7 +240,7 @@ static void begin_tenures(struct json_buffer *t)
 void model_write_history(struct model *m, const struct history_page *asked, struct json_buffer *t)
 {
     struct history_page q = *asked;
-    struct page p = {.t = t, .limit = asked->limit};
+    struct row_page p = {.t = t, .limit = asked->limit};
     q.store = m->c->store;
     q.limit++; /* is there more? */
     q.until = simba_now() + READ_MS;

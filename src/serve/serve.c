@@ -11,9 +11,10 @@
 #include <unistd.h>
 
 #include "cli/commands/serve.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/metrics_page.h"
 #include "cli/notify.h"
-#include "cli/output.h"
 #include "cli/run/signals.h"
 #include "serve/commands.h"
 #include "serve/http/http.h"
@@ -24,7 +25,7 @@
 #define STREAMS 512
 #define SINCE_MS 3600000
 
-struct server {
+struct viewer {
     struct model model;
     int64_t keep_ms;
     struct signals signals;
@@ -32,9 +33,9 @@ struct server {
     size_t page_length;
 };
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct server *s = data;
+    struct viewer *s = data;
     if (id == OPT_KEEP)
         return cli_take_keep(c, value, &s->keep_ms);
     if (id == OPT_HISTORY)
@@ -43,7 +44,7 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         cli_set(c, SET_SERVE_HOST, value, "--host");
     else
         cli_set(c, SET_LISTEN, value, "--listen");
-    return -1;
+    return GO_ON;
 }
 
 /* ---- answers; on the server's thread ------------------------------------------------------- */
@@ -101,14 +102,14 @@ static bool parse_before(const char *text, struct history_page *q)
 
 static void answer_page(void *data, struct http_request *r)
 {
-    const struct server *s = data;
+    const struct viewer *s = data;
     http_header(r, "Content-Security-Policy", SERVE_PAGE_POLICY);
     http_answer_static(r, 200, HTTP_HTML, s->page, s->page_length);
 }
 
 static void answer_mutexes(void *data, struct http_request *r)
 {
-    struct server *s = data;
+    struct viewer *s = data;
     struct json_buffer t = {0};
     size_t limit;
     if (!take_limit(r, &limit))
@@ -119,7 +120,7 @@ static void answer_mutexes(void *data, struct http_request *r)
 
 static void answer_history(void *data, struct http_request *r)
 {
-    struct server *s = data;
+    struct viewer *s = data;
     struct json_buffer t = {0};
     struct history_page q = {
         .mutex = http_query(r, "mutex"), .before_ms = INT64_MAX, .before_row = INT64_MAX};
@@ -140,7 +141,7 @@ static void answer_history(void *data, struct http_request *r)
 /* Under the lock, so that no change is lost between the two. */
 static void answer_events(void *data, struct http_request *r)
 {
-    struct server *s = data;
+    struct viewer *s = data;
     struct json_buffer t = {0};
     pthread_mutex_lock(&s->model.follow.lock);
     model_write_hello(&s->model, &t);
@@ -157,7 +158,7 @@ static void answer_events(void *data, struct http_request *r)
 
 static void answer_metrics(void *data, struct http_request *r)
 {
-    struct server *s = data;
+    struct viewer *s = data;
     struct json_buffer t = {0};
     model_write_metrics(&s->model, &t);
     answer(r, 200, METRICS_PAGE_TYPE, &t);
@@ -165,7 +166,7 @@ static void answer_metrics(void *data, struct http_request *r)
 
 static void answer_health(void *data, struct http_request *r)
 {
-    struct server *s = data;
+    struct viewer *s = data;
     struct json_buffer t = {0};
     bool is_answering = model_write_health(&s->model, &t);
     answer(r, is_answering ? 200 : 503, HTTP_TEXT, &t);
@@ -183,28 +184,28 @@ static const struct http_route routes[] = {
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-static int make_page(struct server *s, const struct cli *c)
+static struct step make_page(struct viewer *s, const struct cli *c)
 {
     struct json_buffer t = {0};
     for (const char *const *at = serve_page_head; *at != NULL; at++)
         json_buffer_add(&t, *at);
     s->page = t.at;
     s->page_length = t.length;
-    return t.failed ? print_error(c, "out of memory") : 0;
+    return t.failed ? print_error(c, "out of memory") : GO_ON;
 }
 
-static int open_history(struct server *s, const struct cli *c)
+static struct step open_history(struct viewer *s, const struct cli *c)
 {
     const char *path = c->setting[SET_HISTORY].value;
     if (path == NULL && s->keep_ms > 0)
         return usage(c, "--keep needs --history FILE");
     if (path == NULL)
-        return 0;
+        return GO_ON;
     s->model.keep_ms = s->keep_ms > 0 ? s->keep_ms : HISTORY_KEEP_MS;
     signals_let_end(&s->signals, true); /* whatever the file makes SQLite do */
-    int code = recorder_open(c, path, s->model.keep_ms, &s->model.recorder);
+    struct step step = recorder_open(c, path, s->model.keep_ms, &s->model.recorder);
     signals_let_end(&s->signals, false);
-    return code != 0 ? code : recorder_reader(s->model.recorder, &s->model.reader);
+    return AND_THEN(step, recorder_reader(s->model.recorder, &s->model.reader));
 }
 
 static void say_where(const struct cli *c, const struct http *h)
@@ -217,7 +218,7 @@ static void say_where(const struct cli *c, const struct http *h)
                address_others(http_address(h)));
 }
 
-static _Noreturn void serve_until_signal(struct server *s)
+static _Noreturn void serve_until_signal(struct viewer *s)
 {
     struct pollfd fd = {s->signals.fd, POLLIN, 0};
     struct signalfd_siginfo info;
@@ -234,44 +235,46 @@ static _Noreturn void serve_until_signal(struct server *s)
     }
 }
 
-static int listen_as_set(struct server *s, const struct cli *c)
+static struct step listen_as_set(struct viewer *s, const struct cli *c)
 {
     const struct setting *set = &c->setting[SET_LISTEN];
     return http_listen(c, set->value != NULL ? set->where : "--listen", set->by_flag,
                        set->value != NULL ? set->value : SERVE_ADDRESS, &s->model.http);
 }
 
-static int start(struct server *s, struct cli *c)
+static struct step start(struct viewer *s, struct cli *c)
 {
     struct http_options o = {.routes = routes,
                              .data = s,
                              .connections = CONNECTIONS,
                              .streams = STREAMS,
                              .hosts = c->setting[SET_SERVE_HOST].value};
-    int code;
     if (!signals_take(&s->signals))
         return print_error(c, "cannot take signals");
-    if ((code = model_init(&s->model, c)) != 0 || (code = make_page(s, c)) != 0 ||
-        (code = open_history(s, c)) != 0 || (code = cli_open_existing(c)) != 0 ||
-        (code = listen_as_set(s, c)) != 0)
-        return code;
+    struct step step = model_init(&s->model, c);
+    step = AND_THEN(step, make_page(s, c));
+    step = AND_THEN(step, open_history(s, c));
+    step = AND_THEN(step, cli_open_existing(c));
+    step = AND_THEN(step, listen_as_set(s, c));
+    if (step.ends)
+        return step;
     cli_forget_url(c);
-    if ((code = model_begin(&s->model)) != 0 || (code = http_start(s->model.http, &o)) != 0)
-        return code;
+    step = model_begin(&s->model);
+    step = AND_THEN(step, http_start(s->model.http, &o));
+    if (step.ends)
+        return step;
     say_where(c, s->model.http);
     return flush_stdout(c);
 }
 
 int serve_run(struct cli *c)
 {
-    static struct server s;
-    int code = cli_take(c, take_option, cli_take_url, &s);
-    if (code < 0)
-        code = cli_configure(c);
-    if (code >= 0)
-        return code;
-    if ((code = start(&s, c)) != 0)
-        return code;
+    static struct viewer s;
+    struct step step = cli_take(c, take_option, cli_take_url, &s);
+    step = AND_THEN(step, cli_configure(c));
+    step = AND_THEN(step, start(&s, c));
+    if (step.ends)
+        return step.code;
     notify_service_manager("READY=1");
     serve_until_signal(&s);
 }

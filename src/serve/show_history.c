@@ -7,8 +7,11 @@
 #include <time.h>
 
 #include "cli/commands/history.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
+#include "cli/shown.h"
+#include "cli/terminal.h"
 #include "serve/commands.h"
 #include "serve/history.h"
 
@@ -25,23 +28,23 @@ struct show {
     size_t count;
 };
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
     struct show *s = data;
     int64_t ms = 0;
     if (id == OPT_FROM) {
         cli_set(c, SET_HISTORY, value, "--from");
-        return -1;
+        return GO_ON;
     }
-    int code = cli_take_duration(c, "--since", value, &ms);
-    if (code < 0)
+    struct step step = cli_take_duration(c, "--since", value, &ms);
+    if (!step.ends)
         s->query.since_ms = simba_wall_ms(simba_now()) - ms;
-    return code;
+    return step;
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */
 
-static const char *show_time(int64_t ms, char out[TIME_MAX])
+static const char *show_local_time(int64_t ms, char out[TIME_MAX])
 {
     time_t seconds = (time_t)(ms / 1000);
     struct tm t;
@@ -100,7 +103,7 @@ static void show_tenure(void *data, const struct seen_tenure *t, const char *sto
         return;
     }
     bool colour = wants_colour(), is_bad = t->state == TENURE_ENDED && reason_is_loss(t->reason);
-    printf("%s%s  ", t->began_known ? " " : "≤", show_time(t->began_ms, when));
+    printf("%s%s  ", t->began_known ? " " : "≤", show_local_time(t->began_ms, when));
     put_cell(held, s->held, true);
     printf("  %s%-8s%s  ", colour && is_bad ? "\033[33m" : "", end_of(t),
            colour && is_bad ? "\033[0m" : "");
@@ -113,10 +116,10 @@ static void show_tenure(void *data, const struct seen_tenure *t, const char *sto
     if (s->with_store)
         printf("  %s", store);
     if (is_unseen && t->over_by_ms != 0)
-        printf("  ended between %s and %s", show_time(t->ended_ms, end),
-               show_time(t->over_by_ms, when));
+        printf("  ended between %s and %s", show_local_time(t->ended_ms, end),
+               show_local_time(t->over_by_ms, when));
     else if (is_unseen)
-        printf("  last seen %s", show_time(t->ended_ms, end));
+        printf("  last seen %s", show_local_time(t->ended_ms, end));
     putchar('\n');
 }
 
@@ -126,11 +129,11 @@ static void show_gap(void *data, const struct history_gap *g)
     char from[TIME_MAX], to[TIME_MAX], text[24];
     if (s->is_measuring)
         return;
-    printf("-%s  ", show_time(g->from_ms, from));
+    printf("-%s  ", show_local_time(g->from_ms, from));
     put_cell(show_duration(g->to_ms - g->from_ms, text), s->held, true);
     printf("  %s until %s%s%s\n",
            g->is_partial ? "only some mutexes were recorded" : "nothing was recorded",
-           show_time(g->to_ms, to), s->with_store ? ": " : "", s->with_store ? g->store : "");
+           show_local_time(g->to_ms, to), s->with_store ? ": " : "", s->with_store ? g->store : "");
 }
 
 static void show_titles(const struct show *s)
@@ -174,7 +177,7 @@ static void print_gap(void *data, const struct history_gap *g)
 /* ---- all of it ----------------------------------------------------------------------------- */
 
 /* Twice: the columns are as wide as what is in them. What comes in between is in the second. */
-static int show_all(struct show *s)
+static struct step show_all(struct show *s)
 {
     int rc;
     s->with_store = history_count_stores(s->history) > 1;
@@ -198,35 +201,35 @@ static int show_all(struct show *s)
     if (s->count == 0)
         print_note(s->c, "no tenure%s in %s%s", s->query.name_count > 0 ? " of that name" : "",
                    s->c->setting[SET_HISTORY].value, s->query.since_ms != 0 ? " since then" : "");
-    return 0;
+    return GO_ON;
 }
 
 int history_run(struct cli *c)
 {
     static struct show s;
     s.c = c;
-    int code = cli_take(c, take_option, cli_take_operand, &s);
-    if (code < 0)
-        code = cli_configure(c);
-    if (code >= 0)
-        return code;
+    struct step step = cli_take(c, take_option, cli_take_operand, &s);
+    step = AND_THEN(step, cli_configure(c));
+    if (step.ends)
+        return step.code;
     const char *path = c->setting[SET_HISTORY].value;
     if (path == NULL)
         return usage(c,
                      "no history file is named: record one with simba watch --record FILE or simba "
-                     "serve --history FILE, and read it with simba history --from FILE");
+                     "serve --history FILE, and read it with simba history --from FILE")
+            .code;
     if (c->setting[SET_URL].by_flag) { /* only of that store: its name, without asking it */
-        if ((code = cli_open(c)) != 0)
-            return code;
+        if ((step = cli_open(c)).ends)
+            return step.code;
         simba_close(c->client, 1000);
         s.query.store = c->store;
     }
     s.query.names = c->operands;
     s.query.name_count = c->operand_count;
     s.now_ms = simba_wall_ms(simba_now());
-    if ((code = history_open_to_read(c, path, &s.history)) != 0)
-        return code;
-    code = show_all(&s);
+    if ((step = history_open_to_read(c, path, &s.history)).ends)
+        return step.code;
+    step = show_all(&s);
     history_close(s.history);
-    return code;
+    return step.code;
 }

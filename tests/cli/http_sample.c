@@ -66,11 +66,10 @@ int main(int argc, char **argv)
     char line[256], event[300];
     if (argc != 2)
         return EXIT_USAGE;
-    int code = http_listen(&c, "ADDRESS", true, argv[1], &h);
-    if (code == 0)
-        code = http_start(h, &o);
-    if (code != 0)
-        return code;
+    struct step step = http_listen(&c, "ADDRESS", true, argv[1], &h);
+    step = AND_THEN(step, http_start(h, &o));
+    if (step.ends)
+        return step.code;
     printf("%s\n", http_address(h)->text);
     fflush(stdout);
     while (fgets(line, sizeof line, stdin) != NULL) {

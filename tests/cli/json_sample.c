@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/data.h"
 
 static long left = -1; /* -1: without end */
 static bool is_once;
@@ -31,5 +31,5 @@ int main(int argc, char **argv)
         left = limit - 1;
     for (int i = 0; i < 3; i++)
         print_json("{s:s, s:s, s:i}", "text", "a", "wrong", "b\xff", "number", i);
-    return flush_stdout(&c);
+    return flush_stdout(&c).code;
 }

@@ -46,6 +46,7 @@ shape_of() { # recording
 @test "pictures: the figures of the idea are those of the code" {
     cat >figures.c <<'C'
 #include <stdio.h>
+#include "cli/lease_policy.h"
 #include "core/period.h"
 int main(void)
 {
@@ -57,11 +58,11 @@ int main(void)
     printf("ttl %lld\ntransition %lld\nrenew %lld\nlease %lld\nhold_until %lld\ntakeover %lld\n",
            (long long)p.ttl / 1000000, (long long)p.transition / 1000000, (long long)p.renew / 1000000,
            (long long)p.lease / 1000000, (long long)period_hold_until(&p, 0, p.lease) / 1000000,
-           (long long)period_takeover(&p, p.lease) / 1000000);
+           (long long)policy_takeover(&p, p.lease) / 1000000);
     return 0;
 }
 C
-    cc -std=c11 -D_GNU_SOURCE -I"$ROOT/src" -I"$ROOT/include" figures.c "$ROOT"/src/core/period.c -o figures
+    cc -std=c11 -D_GNU_SOURCE -I"$ROOT/src" -I"$ROOT/include" figures.c "$ROOT"/src/core/period.c "$ROOT"/src/cli/lease_policy.c -o figures
     diff <("$ROOT/tools/draw" figures) <(./figures)
     simba lock --dry-run "$M" | awk '/^(ttl|transition) / { print $1, $2 * 1000 }' >shown
     diff <("$ROOT/tools/draw" figures | grep -E '^(ttl|transition) ') shown

@@ -15,6 +15,7 @@
 #include "backend/redis/config.h"
 #include "backend/sqlite/sqlite.h"
 #include "backend/zookeeper/config.h"
+#include "cli/lease_policy.c"
 #include "core/period.c" /* for its constants; the archive's own copy is not linked then */
 #include "core/url.h"
 #include "runtime/client.h"
@@ -111,7 +112,7 @@ static void show_lease(int64_t ttl_ms, int64_t transition_ms)
         fprintf(stderr, "facts: %s\n", rule);
         exit(1);
     }
-    int64_t kill_after = period_kill_after(p.ttl, p.transition);
+    int64_t kill_after = policy_kill_after(p.ttl, p.transition);
     int64_t until = period_hold_until(&p, 0, p.lease);
     ms("figure.ttl", p.ttl);
     ms("figure.transition", p.transition);
@@ -130,11 +131,11 @@ static void show_lease(int64_t ttl_ms, int64_t transition_ms)
     ms("figure.backoff_max", p.backoff_max);
     ms("figure.early", p.early);
     ms("figure.late", p.late);
-    ms("figure.outage", period_outage(&p));
-    ms("figure.outage_cmd", period_outage(&p) - kill_after);
-    ms("figure.takeover", period_takeover(&p, p.lease));
+    ms("figure.outage", policy_outage(&p));
+    ms("figure.outage_cmd", policy_outage(&p) - kill_after);
+    ms("figure.takeover", policy_takeover(&p, p.lease));
     ms("figure.kill_after", kill_after);
-    ms("figure.kill_after_max", period_kill_after_max(p.ttl, p.transition));
+    ms("figure.kill_after_max", policy_kill_after_max(p.ttl, p.transition));
     ms("figure.term_at", until - kill_after);
     ms("figure.step", p.step);
     number("figure.steps", RENEW_STEPS);
@@ -142,8 +143,8 @@ static void show_lease(int64_t ttl_ms, int64_t transition_ms)
     ms("figure.margin_max", MARGIN_MAX);
     ms("figure.pause_limit", PAUSE_MAX);
     ms("figure.kill_after_limit", KILL_AFTER_MAX);
-    number("figure.renew_part", RENEW_PART);
-    number("figure.attempt_part", ATTEMPT_PART);
+    number("figure.renew_part", PERIOD_RENEW_PART);
+    number("figure.attempt_part", PERIOD_ATTEMPT_PART);
     number("figure.kill_after_part", KILL_AFTER_PART);
 }
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/sqlite_path.h"
 #include "core/duration.h"
 
@@ -24,7 +24,7 @@ const char *__asan_default_options(void)
 
 static int complaints;
 
-int print_error(const struct cli *c, const char *format, ...)
+struct step print_error(const struct cli *c, const char *format, ...)
 {
     char text[8192];
     va_list args;
@@ -34,19 +34,14 @@ int print_error(const struct cli *c, const char *format, ...)
     va_end(args);
     assert(text[0] != '\0');
     complaints++;
-    return EXIT_TROUBLE;
+    return end_with(EXIT_TROUBLE);
 }
 
-int usage(const struct cli *c, const char *format, ...)
+struct step usage(const struct cli *c, const char *format, ...)
 {
     (void)c;
     (void)format;
-    return EXIT_USAGE;
-}
-
-const char *nearest(const char *name, const char *const *names, size_t count)
-{
-    return count > 0 && name[0] == 'x' ? names[0] : NULL;
+    return end_with(EXIT_USAGE);
 }
 
 const char *simba_error_text(void)
@@ -91,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     close(fd);
     memset(&c, 0, sizeof c);
     complaints = 0;
-    if (config_load(&c) != 0) {
+    if (config_load(&c).ends) {
         assert(complaints > 0);
         return 0;
     }

@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct request q;
+    struct request_head q;
     char *bytes = malloc(size > 0 ? size : 1); /* of its own, so that a byte too far is seen */
     if (bytes == NULL)
         return 0;

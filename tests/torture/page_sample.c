@@ -38,8 +38,8 @@ static const char *hostile_names[FAULT_KINDS];
 static struct tenure_seen *tenures;
 static struct takeover *takeovers;
 static struct entry *faults;
-static struct finding findings[5];
-static struct history run = {
+static struct judge_finding findings[5];
+static struct run_history run = {
     .begin = BEGIN,
     .workers = WORKERS,
     .mutexes = MUTEXES,
@@ -158,8 +158,8 @@ static void fill(size_t count)
 
 static void find(enum finding_kind kind, struct tenure_seen *t, int64_t at, const char *text)
 {
-    struct finding *f = &findings[run.finding_count++];
-    *f = (struct finding){
+    struct judge_finding *f = &findings[run.finding_count++];
+    *f = (struct judge_finding){
         .kind = kind, .at = at, .worker = t->worker, .mutex = t->mutex, .token = t->token};
     (void)snprintf(f->text, sizeof f->text, "%s", text);
     t->is_wrong = kind == FINDING_WRONG;

@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import judge  # noqa: E402
 
 ENDINGS = ("", "-wal", "-shm", "-live", "-tree", "-bell")
@@ -290,7 +290,7 @@ def main():
     lines = [line for w in run.workers for line in w.lines]
     with open(os.path.join(folder, "answers"), "w", encoding="utf-8") as f:
         f.write("\n".join(lines) + "\n")
-    found, count = judge.judge(lines)
+    found, count = judge.faults_of(lines)
     deaths, unlucky = run.deaths()
     for fault in found:
         print(fault)

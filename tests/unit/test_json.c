@@ -68,6 +68,19 @@ static void has_a_limit(void **state)
     free(mega);
 }
 
+static void stays_within_what_it_was_given(void **state)
+{
+    char room[8] = "";
+    struct json_buffer t = {.at = room, .room = sizeof room, .is_fixed = true};
+    (void)state;
+    json_buffer_string(&t, "abcdef");
+    assert_false(t.failed);
+    assert_memory_equal(room, "\"abcdef\"", 8);
+    json_buffer_add(&t, "x");
+    assert_true(t.failed);
+    assert_ptr_equal(t.at, room);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -75,6 +88,7 @@ int main(void)
         cmocka_unit_test(escapes_for_a_line),
         cmocka_unit_test(writes_every_kind_of_value),
         cmocka_unit_test(has_a_limit),
+        cmocka_unit_test(stays_within_what_it_was_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

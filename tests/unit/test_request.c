@@ -12,7 +12,7 @@
 static char bytes[512];
 
 /* What comes of it: 0, or the status. */
-static int parse(const char *text, struct request *q)
+static int parse(const char *text, struct request_head *q)
 {
     size_t count = strlen(text);
     memcpy(bytes, text, count);
@@ -23,7 +23,7 @@ static int parse(const char *text, struct request *q)
 
 static void takes_a_request(void **state)
 {
-    struct request q;
+    struct request_head q;
     (void)state;
     assert_int_equal(0, parse("GET /leader?x=1 HTTP/1.1\r\nhost:  a:80 \r\n\r\nrest", &q));
     assert_string_equal("GET", q.method);
@@ -48,7 +48,7 @@ static void knows_where_it_ends(void **state)
 
 static void sees_what_it_may_not_have(void **state)
 {
-    struct request q;
+    struct request_head q;
     (void)state;
     assert_int_equal(0, parse("GET / HTTP/1.1\r\nConnection: Close\r\n\r\n", &q));
     assert_false(q.keeps);
@@ -72,7 +72,7 @@ static void refuses_the_rest(void **state)
                                         "GET / HTTP/1.1\r\nno colon\r\n\r\n",
                                         "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
                                         "GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n"};
-    struct request q;
+    struct request_head q;
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_int_equal(400, parse(wrong[i], &q));

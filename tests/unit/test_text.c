@@ -330,6 +330,20 @@ static void durations(void **state)
         text_add_duration(&t, cases[i].ms);
         assert_string_equal(out, cases[i].text);
     }
+    text_init(&t, out, sizeof out);
+    text_add_steady_duration(&t, 5000);
+    text_add_steady_duration(&t, 12000);
+    assert_string_equal(out, "5.0s12s");
+}
+
+static void suggests_what_is_near(void **state)
+{
+    static const char *const names[] = {"lock", "leader", "status", "list"};
+    (void)state;
+    assert_string_equal(text_nearest("lcok", names, 4), "lock");
+    assert_string_equal(text_nearest("leadre", names, 4), "leader");
+    assert_null(text_nearest("backup", names, 4));
+    assert_null(text_nearest("lock", names, 0));
 }
 
 int main(void)
@@ -348,6 +362,7 @@ int main(void)
         cmocka_unit_test(finds_what_cannot_be_shown),
         cmocka_unit_test(unescapes),
         cmocka_unit_test(counts_edits),
+        cmocka_unit_test(suggests_what_is_near),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

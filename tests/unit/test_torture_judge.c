@@ -91,15 +91,15 @@ static void fault(enum fault kind, unsigned worker, int64_t from, int64_t to)
 
 /* ---- what is found ------------------------------------------------------------------------- */
 
-static void judge_all(struct history *h)
+static void judge_all(struct run_history *h)
 {
-    *h = (struct history){.begin = 0};
-    assert_true(judge(entries, count, &rules, h));
+    *h = (struct run_history){.begin = 0};
+    assert_true(judge_records(entries, count, &rules, h));
 }
 
 static void expect_nothing(void)
 {
-    struct history h;
+    struct run_history h;
     judge_all(&h);
     if (h.finding_count > 0)
         print_error("found: %s\n", h.findings[0].text);
@@ -109,7 +109,7 @@ static void expect_nothing(void)
 
 static void expect(enum finding_kind kind, const char *text)
 {
-    struct history h;
+    struct run_history h;
     judge_all(&h);
     assert_int_equal(h.finding_count, 1);
     if (strstr(h.findings[0].text, text) == NULL)
@@ -124,7 +124,7 @@ static void expect(enum finding_kind kind, const char *text)
 
 static void a_good_record_is_good(void **state)
 {
-    struct history h;
+    struct run_history h;
     (void)state;
     callback(0, CALLBACK_ACQUIRED, 5, 100, 101);
     tenure(0, 5, 100, 200);
@@ -148,7 +148,7 @@ static void a_good_record_is_good(void **state)
 
 static void two_owners_are_found(void **state)
 {
-    struct history h;
+    struct run_history h;
     (void)state;
     tenure(0, 5, 100, 200);
     tenure(1, 6, 190, 300);

@@ -48,7 +48,7 @@ static void entries_come_back_in_order(void **state)
 {
     size_t count, dropped;
     (void)state;
-    struct record *r = record_create(path, 10);
+    struct worker_record *r = record_create(path, 10);
     assert_non_null(r);
     for (uint64_t i = 1; i <= 3; i++)
         record_add(r, &(struct entry){.kind = ENTRY_YES, .token = i});
@@ -67,7 +67,7 @@ static void what_has_no_room_is_counted(void **state)
 {
     size_t count, dropped;
     (void)state;
-    struct record *r = record_create(path, 255);
+    struct worker_record *r = record_create(path, 255);
     struct entry e = entry(1);
     for (int i = 0; i < 258; i++)
         record_add(r, &e);
@@ -86,7 +86,7 @@ static void a_killed_writer_leaves_what_it_wrote(void **state)
     (void)state;
     pid_t pid = fork();
     if (pid == 0) {
-        struct record *r = record_create(path, 100);
+        struct worker_record *r = record_create(path, 100);
         struct entry e = entry(7), half = entry(8);
         half.kind = ENTRY_NONE;
         record_add(r, &e);

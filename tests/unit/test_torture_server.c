@@ -22,7 +22,7 @@ static struct world {
     char why[256];
 } w;
 
-static struct server *open_server(const char *pid, const char *start, const char *command)
+static struct torture_server *open_server(const char *pid, const char *start, const char *command)
 {
     const char *const commands[] = {command};
     struct server_options o = {pid, start, commands, command != NULL};
@@ -91,7 +91,7 @@ static void freeze_stops_and_continues(void **state)
     (void)state;
     struct entry e;
     int status;
-    struct server *s = open_server(w.pid, NULL, NULL);
+    struct torture_server *s = open_server(w.pid, NULL, NULL);
     assert_non_null(s);
     assert_int_equal(server_faults(s), FAULT_BIT(FAULT_SERVER_FREEZE));
     assert_true(server_begin(s, FAULT_SERVER_FREEZE));
@@ -117,7 +117,7 @@ static void kill_and_start(const char *pid, const char *start)
 {
     struct entry e;
     int status;
-    struct server *s = open_server(pid, start, NULL);
+    struct torture_server *s = open_server(pid, start, NULL);
     assert_non_null(s);
     assert_int_equal(server_faults(s),
                      FAULT_BIT(FAULT_SERVER_FREEZE) | FAULT_BIT(FAULT_SERVER_KILL));
@@ -160,7 +160,7 @@ static void commands_begin_and_end(void **state)
     (void)state;
     struct entry e;
     setenv("TRACE", w.trace, 1);
-    struct server *s =
+    struct torture_server *s =
         open_server(NULL, NULL, "read-only=f() { echo \"$@\" >>\"$TRACE\"; }; f now");
     assert_non_null(s);
     assert_int_equal(server_faults(s), FAULT_BIT(FAULT_READ_ONLY));
@@ -185,7 +185,7 @@ static void failures_are_reported(void **state)
 {
     (void)state;
     struct entry e;
-    struct server *s = open_server(NULL, NULL, "full=exit 3;");
+    struct torture_server *s = open_server(NULL, NULL, "full=exit 3;");
     assert_non_null(s);
     assert_true(server_begin(s, FAULT_FULL));
     assert_true(server_settle(s, &e));

@@ -9,7 +9,7 @@ static const struct option options[] = {
     {NULL, 0, 0, NULL, NULL},
 };
 
-const struct command bench_command = {
+const struct subcommand bench_command = {
     .name = "bench",
     .operands = "[URL]",
     .summary = "how fast is the store from here",

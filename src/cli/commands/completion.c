@@ -3,13 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/schemes.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 
 /* ---- what is known ------------------------------------------------------------------------- */
 
 /* Then CMD is the second operand. */
-static bool has_cmd(const struct command *m)
+static bool has_cmd(const struct subcommand *m)
 {
     return strstr(m->operands, "CMD") != NULL;
 }
@@ -29,9 +30,8 @@ static const char *kind_of(const char *word)
     return NULL;
 }
 
-#define SCHEMES                                                                       \
-    "sqlite: redis:// rediss:// redis+unix:/// redis+sentinel:// rediss+sentinel:// " \
-    "mysql:// mariadb:// postgresql:// zookeeper://"
+#define BEGINNING(name, kind, port, begins) begins
+#define URLS SCHEMES(BEGINNING)
 #define SIGNALS "HUP INT QUIT KILL USR1 USR2 TERM CONT WINCH"
 #define MISSED "skip once all"
 #define FORMATS "plain json"
@@ -69,7 +69,7 @@ static void put_bash_options(const struct option *o, bool with_value)
 
 static void put_names(void)
 {
-    for (const struct command *const *m = commands; *m != NULL; m++)
+    for (const struct subcommand *const *m = commands; *m != NULL; m++)
         printf(" %s", (*m)->name);
     puts("' ;;");
 }
@@ -80,7 +80,7 @@ static void put_bash_kinds(void)
     puts("    case $value in\n"
          "    '')\n"
          "        [[ $cur != -* ]] && case $command in");
-    for (const struct command *const *m = commands; *m != NULL; m++) {
+    for (const struct subcommand *const *m = commands; *m != NULL; m++) {
         const char *kind = kind_of((*m)->operands);
         if (kind != NULL)
             printf("        %s) ((before > 0 && words > 0)) || kind=%s ;;\n", (*m)->name, kind);
@@ -97,7 +97,7 @@ static void put_bash_kinds(void)
          "    case $kind in\n"
          "    urls)\n"
          "        compopt -o nospace 2>/dev/null\n"
-         "        COMPREPLY=($(compgen -W '" SCHEMES "' -- \"$cur\")) ;;\n"
+         "        COMPREPLY=($(compgen -W '" URLS "' -- \"$cur\")) ;;\n"
          "    signals) COMPREPLY=($(compgen -W '" SIGNALS "' -- \"$cur\")) ;;\n"
          "    groups) COMPREPLY=($(compgen -g -- \"$cur\")) ;;\n"
          "    missed) COMPREPLY=($(compgen -W '" MISSED "' -- \"$cur\")) ;;\n"
@@ -146,7 +146,7 @@ static void put_bash(void)
          "        elif [[ -z $command ]]; then\n"
          "            command=$word\n"
          "            case $command in");
-    for (const struct command *const *m = commands; *m != NULL; m++) {
+    for (const struct subcommand *const *m = commands; *m != NULL; m++) {
         printf("            %s) before=%d values+='", (*m)->name, (int)has_cmd(*m));
         put_bash_options((*m)->options, true);
         puts(" ' ;;");
@@ -175,7 +175,7 @@ static void put_bash(void)
          "    case $command in");
     printf("    '') [[ $cur == -* ]] || options='help");
     put_names();
-    for (const struct command *const *m = commands; *m != NULL; m++) {
+    for (const struct subcommand *const *m = commands; *m != NULL; m++) {
         if (strcmp((*m)->name, "completion") == 0) {
             puts("    completion) [[ $cur == -* ]] || options='bash zsh fish' ;;");
             continue;
@@ -227,7 +227,7 @@ static void put_zsh(void)
 {
     puts("#compdef simba\n"
          "# zsh completion of simba\n"
-         "_simba_urls() { compadd -S '' -- " SCHEMES " }\n"
+         "_simba_urls() { compadd -S '' -- " URLS " }\n"
          "_simba_signals() { compadd -- " SIGNALS " }\n"
          "_simba_groups() { _groups }\n"
          "_simba_missed() { compadd -- " MISSED " }\n"
@@ -247,7 +247,7 @@ static void put_zsh(void)
     put_zsh_options(common_options, "");
     puts("    )\n"
          "    commands=(");
-    for (const struct command *const *m = commands; *m != NULL; m++) {
+    for (const struct subcommand *const *m = commands; *m != NULL; m++) {
         printf("        '%s:", (*m)->name);
         put_quoted((*m)->summary, ":\\");
         puts("'");
@@ -260,7 +260,7 @@ static void put_zsh(void)
          "        return\n"
          "    fi\n"
          "    case $words[1] in");
-    for (const struct command *const *m = commands; *m != NULL; m++) {
+    for (const struct subcommand *const *m = commands; *m != NULL; m++) {
         printf("    %s)\n        _arguments -S $common \\\n", (*m)->name);
         put_zsh_options((*m)->options, " \\");
         if (has_cmd(*m))
@@ -302,7 +302,7 @@ static void put_fish(void)
 {
     char when[128];
     puts("# fish completion of simba\n"
-         "function __simba_urls; string split ' ' '" SCHEMES "'; end\n"
+         "function __simba_urls; string split ' ' '" URLS "'; end\n"
          "function __simba_signals; string split ' ' '" SIGNALS "'; end\n"
          "function __simba_groups; __fish_complete_groups; end\n"
          "function __simba_missed; string split ' ' '" MISSED "'; end\n"
@@ -319,7 +319,7 @@ static void put_fish(void)
            "complete -c simba -f\n",
            "$url");
     put_fish_options(common_options, "");
-    for (const struct command *const *m = commands; *m != NULL; m++) {
+    for (const struct subcommand *const *m = commands; *m != NULL; m++) {
         printf("complete -c simba -n __fish_use_subcommand -a %s -d '", (*m)->name);
         put_quoted((*m)->summary, "\\");
         puts("'");
@@ -339,11 +339,11 @@ static void put_fish(void)
 
 static int run(struct cli *c)
 {
-    int code = cli_take(c, NULL, cli_take_operand, NULL);
-    if (code >= 0)
-        return code;
+    struct step step = cli_take(c, NULL, cli_take_operand, NULL);
+    if (step.ends)
+        return step.code;
     if (c->operand_count == 0)
-        return usage(c, "missing SHELL: bash, zsh or fish");
+        return usage(c, "missing SHELL: bash, zsh or fish").code;
     const char *shell = c->operands[0];
     if (strcmp(shell, "bash") == 0)
         put_bash();
@@ -352,11 +352,11 @@ static int run(struct cli *c)
     else if (strcmp(shell, "fish") == 0)
         put_fish();
     else
-        return usage(c, "unknown shell '%.40s': bash, zsh or fish", shell);
+        return usage(c, "unknown shell '%.40s': bash, zsh or fish", shell).code;
     return 0;
 }
 
-const struct command completion_command = {
+const struct subcommand completion_command = {
     .name = "completion",
     .operands = "SHELL",
     .one = "one shell at a time",

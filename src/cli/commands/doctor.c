@@ -11,8 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/lease_policy.h"
+#include "cli/shown.h"
+#include "cli/terminal.h"
 #include "core/period.h"
 
 #define TIMEOUT_MS ANSWER_MS
@@ -71,9 +75,7 @@ static int by_size(const void *a, const void *b)
 
 static int64_t now_us(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+    return clock_now() / 1000;
 }
 
 /* What takes most of an attempt today takes more than all of it when the store has more to do. */
@@ -123,7 +125,7 @@ static bool reach(struct doctor *d, const char *mutex)
 }
 
 /* Two tenures of one mutex, by two clients; the second waits for the first. */
-struct tenure {
+struct trial {
     simba_locker *locker;
     pthread_t thread;
     int code;
@@ -133,7 +135,7 @@ struct tenure {
 
 static void *take_mutex(void *arg)
 {
-    struct tenure *t = arg;
+    struct trial *t = arg;
     t->code = simba_locker_acquire(t->locker, TIMEOUT_MS);
     if (t->code == SIMBA_ETIMEOUT) /* it may just have become free */
         t->code = simba_locker_acquire(t->locker, 0);
@@ -153,8 +155,8 @@ static bool fail(struct doctor *d, int code, const char *why)
 /* Who holds the mutex of all doctors is most likely one of them, or one that was killed and
  * whose lease runs out; and a store that may have forgotten owners grants nothing for a while.
  * Neither is a fault. */
-static bool explain(struct doctor *d, const char *mutex, const struct tenure *first,
-                    const struct tenure *failed)
+static bool explain(struct doctor *d, const char *mutex, const struct trial *first,
+                    const struct trial *failed)
 {
     struct simba_owner owner;
     bool late = failed->code == SIMBA_ETIMEOUT || failed->code == SIMBA_EHELD ||
@@ -176,8 +178,8 @@ static bool explain(struct doctor *d, const char *mutex, const struct tenure *fi
     return false;
 }
 
-static bool hand_over(struct doctor *d, const char *mutex, struct tenure *first,
-                      struct tenure *second)
+static bool hand_over(struct doctor *d, const char *mutex, struct trial *first,
+                      struct trial *second)
 {
     const struct timespec pause = {.tv_nsec = 300000000}; /* until it waits; else it is no test */
     take_mutex(first);
@@ -220,10 +222,10 @@ static void tell_of_hand_over(struct doctor *d)
 
 static void use(struct doctor *d, const char *mutex)
 {
-    struct tenure first = {.code = 0}, second = {.code = 0};
+    struct trial first = {.code = 0}, second = {.code = 0};
     simba_client *other = d->c->client;
-    int code = cli_open(d->c); /* a second client, as another process would be */
-    int created = code;
+    struct step step = cli_open(d->c); /* a second client, as another process would be */
+    int created = step.ends ? SIMBA_ESTORE : 0;
     if (created == 0)
         created = simba_locker_create(other, mutex, NULL, &first.locker);
     if (created == 0)
@@ -234,7 +236,7 @@ static void use(struct doctor *d, const char *mutex)
         tell_of_hand_over(d);
     simba_locker_destroy(first.locker);
     simba_locker_destroy(second.locker);
-    if (code == 0)
+    if (!step.ends)
         simba_close(d->c->client, TIMEOUT_MS);
     d->c->client = other;
 }
@@ -326,7 +328,7 @@ static const char *show_least(int64_t ns, char *out)
 /* Who holds a lease by the library may renew until its end; a command is told to end before. */
 static void conclude_blips(struct doctor *d)
 {
-    int64_t kill_after = period_kill_after(d->period.ttl, d->period.transition);
+    int64_t kill_after = policy_kill_after(d->period.ttl, d->period.transition);
     char tenure[24], command[24], before[24];
     find(d, OK, "blips",
          "a store that is away for less than %s costs no tenure of a program that uses the "
@@ -338,7 +340,7 @@ static void conclude_blips(struct doctor *d)
 
 static void conclude_liveness(struct doctor *d)
 {
-    long long ms = (long long)(period_takeover(&d->period, d->lease) / NS_PER_MS) + 99;
+    long long ms = (long long)(policy_takeover(&d->period, d->lease) / NS_PER_MS) + 99;
     if (d->can_write)
         find(d, OK, "liveness",
              "after a crash another owns within %lld.%lld s of the last renewal, and one exchange",
@@ -369,20 +371,18 @@ static void find_period(struct doctor *d)
     int rc = period_init(&d->period, &o, &why);
     assert(rc == 0);
     d->lease = d->period.lease; /* unless the store says otherwise */
-    d->outage = period_outage(&d->period);
+    d->outage = policy_outage(&d->period);
 }
 
 static int run(struct cli *c)
 {
     struct doctor d = {.c = c, .handover_ms = -1};
     char mutex[SIMBA_MUTEX_MAX + 1];
-    int code = cli_take(c, NULL, cli_take_url, NULL);
-    if (code < 0)
-        code = cli_configure(c);
-    if (code >= 0)
-        return code;
-    if ((code = cli_open(c)) != 0)
-        return code;
+    struct step step = cli_take(c, NULL, cli_take_url, NULL);
+    step = AND_THEN(step, cli_configure(c));
+    step = AND_THEN(step, cli_open(c));
+    if (step.ends)
+        return step.code;
     /* The same each time, since stores remember the last token of a name for ever; and one that
      * does not grow in number with containers, as names of hosts do. */
     snprintf(mutex, sizeof mutex, "simba.doctor.%lu", (unsigned long)geteuid());
@@ -398,7 +398,7 @@ static int run(struct cli *c)
     return !reached ? EXIT_TROUBLE : d.worst == BAD ? EXIT_ILL : 0;
 }
 
-const struct command doctor_command = {
+const struct subcommand doctor_command = {
     .name = "doctor",
     .operands = "[URL]",
     .summary = "is the store fit for use, and what is guaranteed",

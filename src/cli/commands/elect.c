@@ -2,10 +2,10 @@
 #include <string.h>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
 #include "cli/run/candidate.h"
-#include "cli/run/plan.h"
+#include "cli/run/run_options.h"
 
 enum { OPT_ACQUIRED, OPT_RELEASED, OPT_ADVERTISE };
 
@@ -15,7 +15,7 @@ static const struct option options[] = {
      "shell command to run when the tenure ends, before another begins"},
     {"advertise", 0, OPT_ADVERTISE, "TEXT",
      "while this candidate leads, simba leader NAME prints TEXT, an address say"},
-    PLAN_OPTIONS_OF_CANDIDATES,
+    RUN_OPTIONS_OF_CANDIDATES,
     {NULL, 0, 0, NULL, NULL},
 };
 
@@ -40,50 +40,51 @@ static const char help[] =
     "  simba elect --json web | ./follow\n";
 
 struct elect {
-    struct plan plan;
+    struct run_options options;
+    struct running running;
     struct candidate candidate;
     char *acquired[4], *released[4]; /* sh -c HOOK */
     struct simba_owner tenure;       /* of the last on_acquired */
     const char *advertise;           /* NULL: nothing */
 };
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
     struct elect *e = data;
     (void)c;
     switch (id) {
     case OPT_ACQUIRED:
-        e->plan.argv = plan_shell_argv(e->acquired, value);
-        return -1;
+        e->options.argv = run_options_shell_argv(e->acquired, value);
+        return GO_ON;
     case OPT_RELEASED:
-        e->plan.on_released = plan_shell_argv(e->released, value);
-        return -1;
+        e->options.on_released = run_options_shell_argv(e->released, value);
+        return GO_ON;
     case OPT_ADVERTISE:
         if (strlen(value) > SIMBA_NOTE_MAX)
             return usage(c, "--advertise is longer than %d bytes", SIMBA_NOTE_MAX);
         e->advertise = value;
-        return -1;
+        return GO_ON;
     default:
-        return plan_take(&e->plan, id, value);
+        return run_options_take(&e->options, id, value);
     }
 }
 
-static int take_name(struct cli *c, void *data, int id, char *value)
+static struct step take_name(struct cli *c, void *data, int id, char *value)
 {
     struct elect *e = data;
     (void)id;
-    if (e->plan.mutex != NULL)
+    if (e->options.mutex != NULL)
         return usage(c, "unexpected argument '%.60s': what to run is given by --on-acquired",
                      value);
-    e->plan.mutex = value;
-    return -1;
+    e->options.mutex = value;
+    return GO_ON;
 }
 
 /* ---- on the library's threads -------------------------------------------------------------- */
 
 static void report(struct elect *e, const char *event, enum simba_reason reason)
 {
-    owner_event_print(e->plan.c, event, e->plan.mutex, &e->tenure, reason);
+    owner_event_print(e->options.c, event, e->options.mutex, &e->tenure, reason);
     candidate_flush(&e->candidate);
 }
 
@@ -93,11 +94,11 @@ static bool check_hook(const struct elect *e, const struct outcome *o, const cha
     if (!o->is_run || o->code == 0)
         return true;
     if (o->error != 0)
-        print_error(e->plan.c, "mutex '%s' on %s: cannot run %s: %s", e->plan.mutex,
-                    e->plan.c->store, hook, strerror(o->error));
+        print_error(e->options.c, "mutex '%s' on %s: cannot run %s: %s", e->options.mutex,
+                    e->options.c->store, hook, strerror(o->error));
     else
-        print_error(e->plan.c, "mutex '%s' on %s: %s ended with status %d%s", e->plan.mutex,
-                    e->plan.c->store, hook, o->code, o->why);
+        print_error(e->options.c, "mutex '%s' on %s: %s ended with status %d%s", e->options.mutex,
+                    e->options.c->store, hook, o->code, o->why);
     return o->is_lost;
 }
 
@@ -111,8 +112,8 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
     struct elect *e = data;
     (void)mutex;
     e->tenure = state->after;
-    e->plan.c->token = e->tenure.token;
-    if (e->plan.argv != NULL || e->plan.on_released != NULL || e->plan.check != NULL)
+    e->options.c->token = e->tenure.token;
+    if (e->options.argv != NULL || e->options.on_released != NULL || e->options.check != NULL)
         keeper_launch(&e->candidate.keeper, e->tenure.token);
     report(e, "acquired", SIMBA_UNCHANGED); /* now --on-released is sure to come, whoever dies */
 }
@@ -133,54 +134,53 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
     keeper_await(k, token, reason);
     if (!lost)
         report(e, "released", reason);
-    if (e->plan.on_released != NULL || e->plan.check != NULL) {
+    if (e->options.on_released != NULL || e->options.check != NULL) {
         struct outcome o = keeper_perform(k, JOB_ON_RELEASED, token, reason);
         check_hook(e, &o, "--on-released");
     }
-    e->plan.c->token = 0;
+    e->options.c->token = 0;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-static int create(void *data)
+static struct step create(void *data)
 {
     struct elect *e = data;
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
-    int code = plan_handle(&e->plan, &o);
-    if (code != 0)
-        return code;
+    struct step step = run_options_handle(&e->options, &o);
+    if (step.ends)
+        return step;
     o.on_acquired = on_acquired;
     o.on_released = on_released;
     o.note = e->advertise;
     o.data = e;
-    int rc = simba_contender_create(e->plan.c->client, e->plan.mutex, &o, &e->candidate.contender);
-    return rc == 0 ? 0 : plan_refused(&e->plan, rc);
+    int rc =
+        simba_contender_create(e->options.c->client, e->options.mutex, &o, &e->candidate.contender);
+    return rc == 0 ? GO_ON : run_options_refused(&e->options, rc);
 }
 
 static int run(struct cli *c)
 {
-    static struct elect e = {.plan = {.signal = SIGTERM,
-                                      .signals = {.fd = -1},
-                                      .in_background = true,
-                                      .to_stderr = true},
+    static struct elect e = {.options = {.signal = SIGTERM,
+                                         .running = &e.running,
+                                         .in_background = true,
+                                         .to_stderr = true},
+                             .running = {.signals = {.fd = -1}},
                              .candidate = {.data = &e, .accepts = accepts}};
-    e.plan.c = c;
-    int code = cli_take(c, take_option, take_name, &e);
-    if (code < 0 && e.plan.mutex == NULL)
-        return usage(c, "missing NAME, the mutex to contend for: simba elect NAME");
-    e.plan.checks_tenure = e.plan.check != NULL;
-    if (code < 0)
-        code = plan_progress(&e.plan, e.plan.argv != NULL);
-    if (code < 0)
-        code = cli_configure(c);
-    if (code < 0)
-        code = plan_kill_after(&e.plan);
-    if (code >= 0)
-        return code;
-    candidate_run(&e.candidate, &e.plan, create);
+    e.options.c = c;
+    struct step step = cli_take(c, take_option, take_name, &e);
+    if (!step.ends && e.options.mutex == NULL)
+        return usage(c, "missing NAME, the mutex to contend for: simba elect NAME").code;
+    e.options.checks_tenure = e.options.check != NULL;
+    step = AND_THEN(step, run_options_progress(&e.options, e.options.argv != NULL));
+    step = AND_THEN(step, cli_configure(c));
+    step = AND_THEN(step, run_options_kill_after(&e.options));
+    if (step.ends)
+        return step.code;
+    candidate_run(&e.candidate, &e.options, create);
 }
 
-const struct command elect_command = {
+const struct subcommand elect_command = {
     .name = "elect",
     .operands = "NAME",
     .summary = "stay a candidate, print changes, run hooks",

@@ -9,7 +9,7 @@ static const struct option options[] = {
     {NULL, 0, 0, NULL, NULL},
 };
 
-const struct command history_command = {
+const struct subcommand history_command = {
     .name = "history",
     .operands = "[NAME…]",
     .summary = "who owned NAME, from when to when",

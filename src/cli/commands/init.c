@@ -14,11 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/schemes.h"
 #include "cli/commands/commands.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/mysql_schema.h"
 #include "cli/mysql_schema_note.h"
 #include "cli/mysql_upgrade.h"
-#include "cli/output.h"
 #include "cli/postgres_schema.h"
 #include "cli/postgres_schema_note.h"
 #include "cli/postgres_upgrade.h"
@@ -35,16 +37,16 @@ static const struct option options[] = {
     {NULL, 0, 0, NULL, NULL},
 };
 
-struct request {
+struct init_options {
     bool shared, print, upgrades;
     const char *group;
     gid_t gid;
     const char *url;
 };
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct request *r = data;
+    struct init_options *r = data;
     (void)c;
     if (id == OPT_SHARED)
         r->shared = true;
@@ -52,23 +54,23 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         r->print = true;
     else
         r->group = value;
-    return -1;
+    return GO_ON;
 }
 
-static int find_group(struct cli *c, struct request *r)
+static struct step find_group(struct cli *c, struct init_options *r)
 {
     char *end;
     if (r->shared != (r->group != NULL))
         return usage(c, r->shared ? "--shared needs --group G: whom to share with"
                                   : "--group is for --shared: write --shared --group G");
     if (!r->shared)
-        return -1;
+        return GO_ON;
     const struct group *g = getgrnam(r->group);
     unsigned long number = strtoul(r->group, &end, 10);
     if (g == NULL && (r->group[0] < '0' || r->group[0] > '9' || *end != '\0'))
         return usage(c, "unknown group '%.60s'", r->group);
     r->gid = g != NULL ? g->gr_gid : (gid_t)number;
-    return -1;
+    return GO_ON;
 }
 
 /* ---- sqlite: ------------------------------------------------------------------------------- */
@@ -155,8 +157,8 @@ static bool is_home(const struct stat *s)
 
 /* A folder that we did not make is changed only if it can be nothing but the store's: nobody
  * else may use it, and nothing else is in it. */
-static bool may_change(struct cli *c, const struct request *r, const struct sqlite_path *at, int fd,
-                       const struct stat *s)
+static bool may_change(struct cli *c, const struct init_options *r, const struct sqlite_path *at,
+                       int fd, const struct stat *s)
 {
     char why[NAME_MAX + 64] = "", what[NAME_MAX + 1];
     bool is_private = (s->st_mode & 077) == 0 || (s->st_mode & 07777) == SHARED_MODE;
@@ -176,7 +178,7 @@ static bool may_change(struct cli *c, const struct request *r, const struct sqli
     return false;
 }
 
-static bool share_folder(struct cli *c, const struct request *r, const struct sqlite_path *at,
+static bool share_folder(struct cli *c, const struct init_options *r, const struct sqlite_path *at,
                          int fd, bool is_new)
 {
     struct stat s;
@@ -192,7 +194,8 @@ static bool share_folder(struct cli *c, const struct request *r, const struct sq
     return done;
 }
 
-static bool share(struct cli *c, const struct request *r, const struct sqlite_path *at, bool is_new)
+static bool share(struct cli *c, const struct init_options *r, const struct sqlite_path *at,
+                  bool is_new)
 {
     int fd = open(at->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool done = share_folder(c, r, at, fd, is_new);
@@ -209,7 +212,7 @@ static bool share(struct cli *c, const struct request *r, const struct sqlite_pa
     return done;
 }
 
-static int init_sqlite(struct cli *c, struct request *r)
+static struct step init_sqlite(struct cli *c, struct init_options *r)
 {
     static struct sqlite_path at;
     const char *wrong = sqlite_path_of(r->url, &at);
@@ -222,10 +225,10 @@ static int init_sqlite(struct cli *c, struct request *r)
     if (made < 0)
         return print_error(c, "cannot make the folder %s: %s", at.folder, strerror(errno));
     if (r->shared && !share(c, r, &at, made == 0))
-        return EXIT_TROUBLE;
+        return end_with(EXIT_TROUBLE);
     print_note(c, "the folder %s %s%s%s", at.folder, made == 0 ? "was made" : "is there",
                r->shared ? ", for all members of " : "", r->shared ? r->group : "");
-    return -1;
+    return GO_ON;
 }
 
 /* ---- SQL servers --------------------------------------------------------------------------- */
@@ -233,15 +236,15 @@ static int init_sqlite(struct cli *c, struct request *r)
 #define UPGRADE "create=upgrade"
 
 /* The store makes its table by itself; that it changes one that is there has to be asked for. */
-static int init_sql(struct cli *c, struct request *r)
+static struct step init_sql(struct cli *c, struct init_options *r)
 {
     static char url[URL_MAX + sizeof UPGRADE + 1];
     if (strstr(r->url, "create=") != NULL)
-        return -1; /* as was said there */
+        return GO_ON; /* as was said there */
     snprintf(url, sizeof url, "%s%c" UPGRADE, r->url, strchr(r->url, '?') != NULL ? '&' : '?');
     c->setting[SET_URL].value = url;
     r->upgrades = true;
-    return -1;
+    return GO_ON;
 }
 
 /* Of all that the store says: what its table is like now. */
@@ -253,54 +256,36 @@ static void say_table(void *data, const struct simba_finding *f)
 
 /* ---- the others ---------------------------------------------------------------------------- */
 
-static int init_nothing(struct cli *c, struct request *r)
+static struct step init_nothing(struct cli *c, struct init_options *r)
 {
     (void)r;
     print_note(c, "nothing has to be made for this kind of store");
-    return -1;
+    return GO_ON;
 }
 
-static int init_others(struct cli *c, struct request *r)
+static struct step init_others(struct cli *c, struct init_options *r)
 {
     (void)c;
     (void)r;
-    return -1; /* a store of somebody's own: it will say what it misses */
+    return GO_ON; /* a store of somebody's own: it will say what it misses */
 }
 
-static const struct kind {
-    const char *scheme;
-    int (*init)(struct cli *c,
-                struct request *r); /* -1: the store can be asked now; or an exit code */
+static const struct preparation {
+    struct step (*init)(struct cli *c, struct init_options *r); /* then the store can be asked */
     const char *schema, *notes, *upgrade,
         *user; /* the SQL that the store itself runs, and whom it is for */
-} kinds[] = {
-    {"sqlite", init_sqlite, NULL, NULL, NULL, NULL},
-    {"memory", init_nothing, NULL, NULL, NULL, NULL},
-    {"redis", init_nothing, NULL, NULL, NULL, NULL},
-    {"rediss", init_nothing, NULL, NULL, NULL, NULL},
-    {"redis+unix", init_nothing, NULL, NULL, NULL, NULL},
-    {"redis+sentinel", init_nothing, NULL, NULL, NULL, NULL},
-    {"rediss+sentinel", init_nothing, NULL, NULL, NULL, NULL},
-    {"zookeeper", init_nothing, NULL, NULL, NULL, NULL},
-    {"mysql", init_sql, mysql_schema, mysql_schema_note, mysql_upgrade, "USER"},
-    {"mariadb", init_sql, mysql_schema, mysql_schema_note, mysql_upgrade, "USER"},
-    {"postgresql", init_sql, postgres_schema, postgres_schema_note, postgres_upgrade, "ROLE"},
-    {"postgres", init_sql, postgres_schema, postgres_schema_note, postgres_upgrade, "ROLE"},
-    {"", init_others, NULL, NULL, NULL, NULL},
+} preparations[STORE_KINDS] = {
+    [STORE_OTHER] = {init_others, NULL, NULL, NULL, NULL},
+    [STORE_SQLITE] = {init_sqlite, NULL, NULL, NULL, NULL},
+    [STORE_MEMORY] = {init_nothing, NULL, NULL, NULL, NULL},
+    [STORE_REDIS] = {init_nothing, NULL, NULL, NULL, NULL},
+    [STORE_MYSQL] = {init_sql, mysql_schema, mysql_schema_note, mysql_upgrade, "USER"},
+    [STORE_POSTGRES] = {init_sql, postgres_schema, postgres_schema_note, postgres_upgrade, "ROLE"},
+    [STORE_ZOOKEEPER] = {init_nothing, NULL, NULL, NULL, NULL},
 };
 
-static const struct kind *kind_of(const char *url)
-{
-    const struct kind *k = kinds;
-    size_t length = strcspn(url, ":");
-    while (k->scheme[0] != '\0' &&
-           (strlen(k->scheme) != length || strncmp(k->scheme, url, length) != 0))
-        k++;
-    return k;
-}
-
 /* For who has the right to make the tables and wants to read first. */
-static int print_schema(const struct cli *c, const struct kind *k)
+static struct step print_schema(const struct cli *c, const struct preparation *k)
 {
     if (k->schema == NULL)
         return usage(c, "--print is for mysql:, mariadb: and postgresql: stores");
@@ -309,19 +294,19 @@ static int print_schema(const struct cli *c, const struct kind *k)
            "TO %s;\n"
            "-- GRANT SELECT, INSERT, UPDATE ON simba_note TO %s;\n",
            k->schema, k->notes, k->upgrade, k->user, k->user);
-    return 0;
+    return GO_ON;
 }
 
 /* The first exchange makes what the store makes by itself, such as tables. */
-static int exchange(struct cli *c, const struct request *r)
+static struct step exchange(struct cli *c, const struct init_options *r)
 {
-    int code = cli_open(c);
-    if (code != 0)
-        return code;
+    struct step step = cli_open(c);
+    if (step.ends)
+        return step;
     if (r->upgrades) /* that was ours, and is no part of the name */
         c->store[strlen(c->store) - sizeof UPGRADE] = '\0';
     if (cli_ask(c, "simba.init") != 0) {
-        code = print_error(c, "%s", simba_error_text());
+        step = print_error(c, "%s", simba_error_text());
     } else {
         if (r->upgrades)
             simba_examine(c->client, ANSWER_MS, say_table, c);
@@ -331,39 +316,36 @@ static int exchange(struct cli *c, const struct request *r)
             printf("%s\n", c->store);
     }
     simba_close(c->client, ANSWER_MS);
-    return code;
+    return step;
 }
 
 static int run(struct cli *c)
 {
-    struct request r = {.shared = false};
+    struct init_options r = {.shared = false};
     char by_default[URL_MAX];
-    int code = cli_take(c, take_option, cli_take_url, &r);
-    if (code < 0)
-        code = find_group(c, &r);
-    if (code < 0)
-        code = cli_configure(c);
-    if (code >= 0)
-        return code;
+    struct step step = cli_take(c, take_option, cli_take_url, &r);
+    step = AND_THEN(step, find_group(c, &r));
+    step = AND_THEN(step, cli_configure(c));
+    if (step.ends)
+        return step.code;
     r.url = c->setting[SET_URL].value;
     if (r.url == NULL && simba_default_url(by_default, sizeof by_default) != 0)
-        return print_error(c, "%s", simba_error_text());
+        return print_error(c, "%s", simba_error_text()).code;
     if (r.url == NULL)
         r.url = by_default;
-    if (r.shared && strncmp(r.url, "sqlite:", 7) != 0)
-        return usage(c, "--shared is for sqlite: stores");
-    const struct kind *kind = kind_of(r.url);
+    if (r.shared && scheme_kind(r.url) != STORE_SQLITE)
+        return usage(c, "--shared is for sqlite: stores").code;
+    const struct preparation *how = &preparations[scheme_kind(r.url)];
     if (r.print)
-        return print_schema(c, kind);
-    code = kind->init(c, &r);
-    if (code < 0)
-        code = exchange(c, &r);
-    if (code == 0 && r.shared && !c->json)
+        return print_schema(c, how).code;
+    step = how->init(c, &r);
+    step = AND_THEN(step, exchange(c, &r));
+    if (!step.ends && r.shared && !c->json)
         print_note(c, "let its users have SIMBA_URL=%s", r.url);
-    return code;
+    return step.code;
 }
 
-const struct command init_command = {
+const struct subcommand init_command = {
     .name = "init",
     .operands = "[URL]",
     .summary = "make the store ready: its folder, its tables",

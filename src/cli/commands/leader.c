@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
+#include "cli/shown.h"
 
 #define EXIT_NOBODY 1
 
@@ -51,22 +53,20 @@ static int leader(const struct cli *c, const char *mutex)
 
 static int run(struct cli *c)
 {
-    int code = cli_take(c, NULL, cli_take_operand, NULL);
-    if (code < 0 && c->operand_count == 0)
-        return usage(c, "missing NAME, the mutex that is led: simba leader NAME");
-    if (code < 0)
-        code = cli_configure(c);
-    if (code >= 0)
-        return code;
-    if ((code = cli_open_existing(c)) != 0)
-        return code;
+    struct step step = cli_take(c, NULL, cli_take_operand, NULL);
+    if (!step.ends && c->operand_count == 0)
+        return usage(c, "missing NAME, the mutex that is led: simba leader NAME").code;
+    step = AND_THEN(step, cli_configure(c));
+    step = AND_THEN(step, cli_open_existing(c));
+    if (step.ends)
+        return step.code;
     c->mutex = c->operands[0];
-    code = leader(c, c->mutex);
+    int code = leader(c, c->mutex);
     cli_close(c, code);
     return code;
 }
 
-const struct command leader_command = {
+const struct subcommand leader_command = {
     .name = "leader",
     .operands = "NAME",
     .one = "one NAME at a time",

@@ -9,13 +9,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/run/acquire.h"
-#include "cli/run/clock.h"
+#include "cli/run/cmd_lock.h"
 #include "cli/run/guard.h"
-#include "cli/run/locked.h"
 #include "cli/run/once_record.h"
+#include "cli/shown.h"
 
 #define EARLY_PARTS 10 /* of the period, by default: so much earlier the next run may begin */
 #define ASK_AGAIN_MS 100
@@ -33,10 +35,10 @@ static const struct option options[] = {
      "a run counts as soon as it begins, also if it fails or dies"},
     {"status", 0, OPT_STATUS, NULL,
      "run nothing: say whether runs succeed in time: fresh, failed, overdue or running"},
-    {"wait", 'w', LOCKED_WAIT, "D",
+    {"wait", 'w', CMD_LOCK_WAIT, "D",
      "if it runs elsewhere, wait at most this long for its end, then exit with 124"},
-    {"conflict-exit-code", 'E', LOCKED_CONFLICT, "N", "exit with N instead of 124"},
-    LOCKED_OPTIONS,
+    {"conflict-exit-code", 'E', CMD_LOCK_CONFLICT, "N", "exit with N instead of 124"},
+    CMD_LOCK_OPTIONS,
     {NULL, 0, 0, NULL, NULL},
 };
 
@@ -65,16 +67,16 @@ static const char help[] =
     "  simba once --status report --per 1d || mail -s 'no report' ops </dev/null\n";
 
 struct once {
-    struct locked locked;
+    struct cmd_lock lock;
     int64_t per_ms, early_ms; /* SIMBA_DEFAULT: not given */
     bool at_most_once, shows_status;
-    struct record last; /* what the note said when we had become the owner … */
-    int64_t last_at;    /* … and when it was written */
+    struct once_record last; /* what the note said when we had become the owner … */
+    int64_t last_at;         /* … and when it was written */
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
     struct once *x = data;
     switch (id) {
@@ -84,31 +86,31 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         return cli_take_duration(c, "--early", value, &x->early_ms);
     case OPT_AT_MOST_ONCE:
         x->at_most_once = true;
-        return -1;
+        return GO_ON;
     case OPT_STATUS:
         x->shows_status = true;
-        return -1;
+        return GO_ON;
     default:
-        return locked_take(&x->locked, id, value);
+        return cmd_lock_take(&x->lock, id, value);
     }
 }
 
-static int take_operand(struct cli *c, void *data, int id, char *value)
+static struct step take_operand(struct cli *c, void *data, int id, char *value)
 {
     struct once *x = data;
     (void)c;
     (void)id;
-    return plan_take_operand(&x->locked.plan, value);
+    return run_options_take_operand(&x->lock.options, value);
 }
 
-static int check_options(struct once *x)
+static struct step check_options(struct once *x)
 {
-    const struct cli *c = x->locked.plan.c;
-    if (x->locked.plan.mutex == NULL)
+    const struct cli *c = x->lock.options.c;
+    if (x->lock.options.mutex == NULL)
         return usage(c, "missing NAME, the mutex of this work: simba once NAME --per D CMD…");
-    if (x->shows_status && locked_has_cmd(&x->locked))
+    if (x->shows_status && cmd_lock_has_cmd(&x->lock))
         return usage(c, "--status runs nothing: leave CMD out");
-    if (!x->shows_status && !locked_has_cmd(&x->locked))
+    if (!x->shows_status && !cmd_lock_has_cmd(&x->lock))
         return usage(c, "missing CMD, what to run: simba once NAME --per D CMD…");
     if (x->per_ms == SIMBA_DEFAULT)
         return usage(c, "missing --per D, how long a run counts: simba once NAME --per D CMD…");
@@ -118,25 +120,20 @@ static int check_options(struct once *x)
         x->early_ms = x->per_ms / EARLY_PARTS;
     if (x->early_ms >= x->per_ms)
         return usage(c, "--early must be shorter than --per: no run would ever count");
-    return -1;
+    return GO_ON;
 }
 
 /* ---- reading and writing the note ----------------------------------------------------------- */
-
-/* Then the store is asked again for a while: it may be busy, or be restarted. */
-static bool is_passing(int rc)
-{
-    return rc == SIMBA_ESTORE || rc == SIMBA_ETIMEOUT;
-}
 
 /* 0, or the error of the last attempt. */
 static int read_record(const struct once *x, int64_t timeout_ms, struct simba_note *note,
                        struct simba_owner *owner)
 {
-    const struct plan *p = &x->locked.plan;
+    const struct run_options *opts = &x->lock.options;
     int64_t until = simba_now() + timeout_ms, left = timeout_ms;
     int rc;
-    while (is_passing(rc = simba_read_note(p->c->client, p->mutex, left, note, owner)) &&
+    while (cli_error_is_passing(
+               rc = simba_read_note(opts->c->client, opts->mutex, left, note, owner)) &&
            (left = until - simba_now()) > ASK_AGAIN_MS) {
         poll(NULL, 0, ASK_AGAIN_MS);
         left -= ASK_AGAIN_MS;
@@ -145,92 +142,91 @@ static int read_record(const struct once *x, int64_t timeout_ms, struct simba_no
 }
 
 /* The lock is renewed meanwhile. As above; SIMBA_ELOST: the lock is lost. */
-static int publish(const struct once *x, const struct record *r)
+static int publish(const struct once *x, const struct once_record *r)
 {
     char text[RECORD_MAX];
     record_write(r, text);
     int64_t until = simba_now() + ANSWER_MS, left = ANSWER_MS;
     int rc = SIMBA_ELOST;
-    while (left > 0 && simba_locker_is_held(x->locked.locker)) {
-        rc = simba_locker_publish(x->locked.locker, text, left);
-        if (!is_passing(rc))
+    while (left > 0 && simba_locker_is_held(x->lock.locker)) {
+        rc = simba_locker_publish(x->lock.locker, text, left);
+        if (!cli_error_is_passing(rc))
             break;
         poll(NULL, 0, ASK_AGAIN_MS);
         left = until - simba_now();
     }
-    return rc == 0 || simba_locker_is_held(x->locked.locker) ? rc : SIMBA_ELOST;
+    return rc == 0 || simba_locker_is_held(x->lock.locker) ? rc : SIMBA_ELOST;
 }
 
 /* ---- who does not run CMD says why --------------------------------------------------------- */
 
-static void say_run(const struct once *x, const struct record *r, int64_t age_ms, int64_t left_ms)
+static void say_run(const struct once *x, const struct once_record *r, int64_t age_ms,
+                    int64_t left_ms)
 {
-    const struct plan *p = &x->locked.plan;
+    const struct run_options *opts = &x->lock.options;
     char age[24], took[24], left[24];
     show_duration(age_ms, age);
     show_duration(left_ms, left);
     if (r->kind == RECORD_BEGUN)
-        print_level(p->c, SIMBA_LOG_INFO,
+        print_level(opts->c, SIMBA_LOG_INFO,
                     "mutex '%s' on %s: a run was begun %s ago with --at-most-once, and its end is "
                     "not recorded; it counts for another %s, not run here",
-                    p->mutex, p->c->store, age, left);
+                    opts->mutex, opts->c->store, age, left);
     else if (r->status != 0)
-        print_level(p->c, SIMBA_LOG_WARN,
+        print_level(opts->c, SIMBA_LOG_WARN,
                     "mutex '%s' on %s: a run was begun %s ago with --at-most-once, and ended with "
                     "status %d; it counts for another %s, not run here",
-                    p->mutex, p->c->store, age, r->status, left);
+                    opts->mutex, opts->c->store, age, r->status, left);
     else
-        print_level(p->c, SIMBA_LOG_INFO,
+        print_level(opts->c, SIMBA_LOG_INFO,
                     "mutex '%s' on %s: has run: begun %s ago, took %s; that counts for another %s, "
                     "not run here",
-                    p->mutex, p->c->store, age, show_duration(r->took_ms, took), left);
+                    opts->mutex, opts->c->store, age, show_duration(r->took_ms, took), left);
 }
 
-static void print_run(const struct once *x, const struct record *r, uint64_t token, int64_t age_ms,
-                      int64_t left_ms)
+static void print_run(const struct once *x, const struct once_record *r, uint64_t token,
+                      int64_t age_ms, int64_t left_ms)
 {
-    const struct plan *p = &x->locked.plan;
+    const struct run_options *opts = &x->lock.options;
     const char *outcome = r->kind == RECORD_BEGUN ? "begun" : r->status == 0 ? "done" : "failed";
-    if (p->c->json)
-        print_json("{s:s, s:s, s:I, s:I, s:o, s:n, s:I, s:s}", "mutex", p->mutex, "outcome",
+    if (opts->c->json)
+        print_json("{s:s, s:s, s:I, s:I, s:o, s:n, s:I, s:s}", "mutex", opts->mutex, "outcome",
                    outcome, "age_ms", (long long)age_ms, "counts_ms", (long long)left_ms, "status",
                    number_or_null(r->kind == RECORD_ENDED, r->status), "holder", "token",
-                   (long long)token, "store", p->c->store);
-    if (p->c->verbose > 0)
+                   (long long)token, "store", opts->c->store);
+    if (opts->c->verbose > 0)
         say_run(x, r, age_ms, left_ms);
 }
 
 /* o: the owner as it was read before; nobody, if it has begun since. */
 static void print_running(const struct once *x, const struct simba_owner *o)
 {
-    const struct plan *p = &x->locked.plan;
+    const struct run_options *opts = &x->lock.options;
     int64_t held_ms = o->acquired_at != 0 ? simba_now() - o->acquired_at : 0;
     char held[24];
-    if (p->c->json)
-        print_json("{s:s, s:s, s:o, s:n, s:n, s:s?, s:o, s:s}", "mutex", p->mutex, "outcome",
+    if (opts->c->json)
+        print_json("{s:s, s:s, s:o, s:n, s:n, s:s?, s:o, s:s}", "mutex", opts->mutex, "outcome",
                    "running", "age_ms", number_or_null(o->acquired_at != 0, held_ms), "counts_ms",
                    "status", "holder", o->id[0] != '\0' ? o->id : NULL, "token",
-                   number_or_null(o->token != 0, (int64_t)o->token), "store", p->c->store);
-    if (p->c->verbose > 0)
-        print_level(p->c, SIMBA_LOG_INFO,
-                    "mutex '%s' on %s: runs elsewhere: owned by %s%s%s; not run here", p->mutex,
-                    p->c->store, o->id[0] != '\0' ? o->id : "another",
+                   number_or_null(o->token != 0, (int64_t)o->token), "store", opts->c->store);
+    if (opts->c->verbose > 0)
+        print_level(opts->c, SIMBA_LOG_INFO,
+                    "mutex '%s' on %s: runs elsewhere: owned by %s%s%s; not run here", opts->mutex,
+                    opts->c->store, o->id[0] != '\0' ? o->id : "another",
                     o->acquired_at != 0 ? " for " : "",
                     o->acquired_at != 0 ? show_duration(held_ms, held) : "");
 }
 
 /* ---- to run or not to run ------------------------------------------------------------------ */
 
-enum { GO_ON = -1 };
-
-static int refuse_note(const struct once *x, const struct simba_note *n)
+static struct step refuse_note(const struct once *x, const struct simba_note *n)
 {
-    const struct plan *p = &x->locked.plan;
+    const struct run_options *opts = &x->lock.options;
     return print_error(
-        p->c,
+        opts->c,
         "mutex '%s' on %s has a note that is not of this simba once, '%.80s'; not run, "
         "to keep it. Choose a NAME that nobody else uses",
-        p->mutex, p->c->store, n->text);
+        opts->mutex, opts->c->store, n->text);
 }
 
 static int64_t age_of(const struct simba_note *n)
@@ -240,15 +236,15 @@ static int64_t age_of(const struct simba_note *n)
 }
 
 /* Since it began. */
-static int64_t age_of_run(const struct record *r, const struct simba_note *n)
+static int64_t age_of_run(const struct once_record *r, const struct simba_note *n)
 {
     return age_of(n) + r->ago_ms + r->took_ms;
 }
 
-/* GO_ON, if no run counts; else the exit code, after saying what was asked for. */
-static int judge(const struct once *x, const struct simba_note *n)
+/* Goes on if no run counts; else says what was asked for. */
+static struct step check_last_run(const struct once *x, const struct simba_note *n)
 {
-    struct record r = record_parse(n->text);
+    struct once_record r = record_parse(n->text);
     if (r.kind == RECORD_FOREIGN)
         return refuse_note(x, n);
     if (r.kind == RECORD_NONE)
@@ -258,42 +254,43 @@ static int judge(const struct once *x, const struct simba_note *n)
     if (left_ms <= 0)
         return GO_ON;
     print_run(x, &r, n->token, age_ms, left_ms);
-    return 0;
+    return end_with(0);
 }
 
 /* The last of several attempts has had little time: what counts is how long all of them took. */
-static int refuse_unread(const struct once *x, int rc, int64_t took_ms, const char *meaning)
+static struct step refuse_unread(const struct once *x, int rc, int64_t took_ms, const char *meaning)
 {
-    const struct plan *p = &x->locked.plan;
+    const struct run_options *opts = &x->lock.options;
     char took[24];
     if (rc != SIMBA_ETIMEOUT)
-        return print_error(p->c, "%s%s", cli_error_text(), meaning);
-    return print_error(p->c, "mutex '%s' on %s: the store did not answer in %s%s", p->mutex,
-                       p->c->store, show_duration(took_ms, took), meaning);
+        return print_error(opts->c, "%s%s", simba_error_text(), meaning);
+    return print_error(opts->c, "mutex '%s' on %s: the store did not answer in %s%s", opts->mutex,
+                       opts->c->store, show_duration(took_ms, took), meaning);
 }
 
 /* Before we own it. Nothing is to be undone then: signals end us as they end anybody. A store that does
- * not answer is asked on by acquire(), which knows for how long. */
-static int read_first(struct once *x, struct simba_owner *owner)
+ * not answer is asked on by acquire(), which knows for how long. *left_ms: of --wait. */
+static struct step read_first(const struct once *x, struct simba_owner *owner, int64_t *left_ms)
 {
-    struct plan *p = &x->locked.plan;
+    const struct run_options *opts = &x->lock.options;
     struct simba_note note = {.token = 0};
-    int64_t began = simba_now(), wait_ms = p->wait_ms;
+    int64_t began = simba_now(), wait_ms = opts->wait_ms;
     int64_t timeout_ms = wait_ms > 0 && wait_ms < FIRST_READ_MS ? wait_ms : FIRST_READ_MS;
-    signals_let_end(&p->signals, true);
+    signals_let_end(&opts->running->signals, true);
     int rc = read_record(x, timeout_ms, &note, owner);
-    signals_let_end(&p->signals, false);
+    signals_let_end(&opts->running->signals, false);
     int64_t took_ms = simba_now() - began;
+    *left_ms = wait_ms;
     if (took_ms > ASK_AGAIN_MS) /* else it would only be odd to read: timed out after 4.9s */
-        p->wait_ms = wait_ms > took_ms ? wait_ms - took_ms : 0;
+        *left_ms = wait_ms > took_ms ? wait_ms - took_ms : 0;
     if (rc == 0)
-        return judge(x, &note);
-    bool may_ask = p->wait_ms > 0 || p->may_be_held;
-    return may_ask && is_passing(rc) ? GO_ON : refuse_unread(x, rc, took_ms, "");
+        return check_last_run(x, &note);
+    bool may_ask = *left_ms > 0 || opts->may_be_held;
+    return may_ask && cli_error_is_passing(rc) ? GO_ON : refuse_unread(x, rc, took_ms, "");
 }
 
 /* As the owner. */
-static int read_again(struct once *x)
+static struct step read_again(struct once *x)
 {
     struct simba_note note = {.token = 0};
     int64_t began = simba_now();
@@ -301,7 +298,7 @@ static int read_again(struct once *x)
     x->last = record_parse(note.text);
     x->last_at = note.written_at;
     if (rc == 0)
-        return judge(x, &note);
+        return check_last_run(x, &note);
     return refuse_unread(x, rc, simba_now() - began, "; CMD is not run");
 }
 
@@ -309,36 +306,36 @@ static int read_again(struct once *x)
  * the mutex and nobody wants us to end. 0, or an error. */
 static int take_back(const struct once *x)
 {
-    const struct plan *p = &x->locked.plan;
-    struct pollfd signals = {p->signals.fd, POLLIN, 0};
-    int64_t until = simba_now() + p->c->ttl_ms + p->c->transition_ms;
+    const struct run_options *opts = &x->lock.options;
+    struct pollfd signals = {opts->running->signals.fd, POLLIN, 0};
+    int64_t until = simba_now() + opts->c->ttl_ms + opts->c->transition_ms;
     int rc;
     do
-        rc = publish(x, &(struct record){.kind = RECORD_NONE});
-    while (is_passing(rc) && simba_now() < until && poll(&signals, 1, 0) == 0);
+        rc = publish(x, &(struct once_record){.kind = RECORD_NONE});
+    while (cli_error_is_passing(rc) && simba_now() < until && poll(&signals, 1, 0) == 0);
     return rc;
 }
 
-static int claim(struct once *x)
+static struct step claim(struct once *x)
 {
-    const struct plan *p = &x->locked.plan;
-    int rc = x->at_most_once ? publish(x, &(struct record){.kind = RECORD_BEGUN}) : 0;
+    const struct run_options *opts = &x->lock.options;
+    int rc = x->at_most_once ? publish(x, &(struct once_record){.kind = RECORD_BEGUN}) : 0;
     if (rc == 0)
         return GO_ON;
     char why[WHY_MAX], left[24];
-    snprintf(why, sizeof why, "%s", cli_error_text());
-    if (!is_passing(rc) && rc != SIMBA_ELOST)
+    snprintf(why, sizeof why, "%s", simba_error_text());
+    if (!cli_error_is_passing(rc) && rc != SIMBA_ELOST)
         return print_error(
-            p->c,
+            opts->c,
             "%s; that CMD begins (--at-most-once) cannot be recorded, and CMD is not "
             "run",
             why);
     if (take_back(x) == 0)
-        return print_error(p->c,
+        return print_error(opts->c,
                            "%s; CMD is not run (--at-most-once), and that is recorded: the next "
                            "caller runs it",
                            why);
-    return print_error(p->c,
+    return print_error(opts->c,
                        "%s; CMD was not run, but the store may have recorded that it began "
                        "(--at-most-once); then no caller runs it for another %s",
                        why, show_duration(x->per_ms - x->early_ms, left));
@@ -348,30 +345,30 @@ static int claim(struct once *x)
 
 static void say_end(const struct once *x, int status, int64_t took_ms)
 {
-    const struct plan *p = &x->locked.plan;
+    const struct run_options *opts = &x->lock.options;
     char took[24], left[24];
-    if (p->c->verbose == 0)
+    if (opts->c->verbose == 0)
         return;
     show_duration(took_ms, took);
     int64_t left_ms = x->per_ms - x->early_ms - took_ms;
     if (status != 0 && !x->at_most_once)
         print_level(
-            p->c, SIMBA_LOG_WARN,
+            opts->c, SIMBA_LOG_WARN,
             "mutex '%s' on %s: CMD was run, and ended with status %d after %s: that does not "
             "count, the next caller runs it",
-            p->mutex, p->c->store, status, took);
+            opts->mutex, opts->c->store, status, took);
     else if (left_ms <= 0)
         print_level(
-            p->c, SIMBA_LOG_WARN,
+            opts->c, SIMBA_LOG_WARN,
             "mutex '%s' on %s: CMD was run, and ended with status %d after %s: that does not count "
             "any more, because it took longer than --per less --early",
-            p->mutex, p->c->store, status, took);
+            opts->mutex, opts->c->store, status, took);
     else
         print_level(
-            p->c, status != 0 ? SIMBA_LOG_WARN : SIMBA_LOG_INFO,
+            opts->c, status != 0 ? SIMBA_LOG_WARN : SIMBA_LOG_INFO,
             "mutex '%s' on %s: CMD was run, and ended with status %d after %s: that counts for "
             "another %s",
-            p->mutex, p->c->store, status, took, show_duration(left_ms, left));
+            opts->mutex, opts->c->store, status, took, show_duration(left_ms, left));
 }
 
 /* The lease was lost while the end was being recorded: the store may have done it. The exit code. */
@@ -382,30 +379,31 @@ static int report_lost_record(struct once *x, int status, int code)
              "; CMD had ended with status %d, but that is not certainly recorded: %s", status,
              x->at_most_once ? "that it has begun is, and counts"
                              : "the next caller may run it again");
-    locked_report_loss(&x->locked, meaning);
+    cmd_lock_report_loss(&x->lock, meaning);
     return x->at_most_once ? code : EXIT_TROUBLE;
 }
 
 /* What could not be recorded; the exit code. */
 static int report_no_record(const struct once *x, int code)
 {
-    const struct plan *p = &x->locked.plan;
+    const struct run_options *opts = &x->lock.options;
     if (!x->at_most_once)
-        return print_error(
-            p->c,
-            "%s; CMD has succeeded, but that is not recorded: the next caller may run it again",
-            cli_error_text());
-    print_error(p->c, "%s; only that CMD has begun is recorded, and counts", cli_error_text());
+        return print_error(opts->c,
+                           "%s; CMD has succeeded, but that is not recorded: the next caller may "
+                           "run it again",
+                           simba_error_text())
+            .code;
+    print_error(opts->c, "%s; only that CMD has begun is recorded, and counts", simba_error_text());
     return code;
 }
 
 /* What the note is to say after this run: by default a run that has failed leaves the last success. */
-static struct record record_of(const struct once *x, const struct outcome *o, int64_t took_ms)
+static struct once_record record_of(const struct once *x, const struct outcome *o, int64_t took_ms)
 {
     bool has_ended = o->error == 0, has_failed = !has_ended || o->code != 0;
-    struct record r = {.kind = RECORD_NONE};
+    struct once_record r = {.kind = RECORD_NONE};
     if (has_ended && (x->at_most_once || !has_failed)) {
-        r = (struct record){.kind = RECORD_ENDED, .status = o->code, .took_ms = took_ms};
+        r = (struct once_record){.kind = RECORD_ENDED, .status = o->code, .took_ms = took_ms};
     } else if (!x->at_most_once && x->last.kind != RECORD_NONE) {
         r = x->last;
         r.ago_ms += simba_now() - x->last_at;
@@ -413,31 +411,31 @@ static struct record record_of(const struct once *x, const struct outcome *o, in
     r.failures = has_failed ? x->last.failures + 1 : 0;
     r.failed_status = has_failed ? o->code : 0;
     r.failed_took_ms = took_ms;
-    snprintf(r.failed_by, sizeof r.failed_by, "%s", simba_locker_id(x->locked.locker));
+    snprintf(r.failed_by, sizeof r.failed_by, "%s", simba_locker_id(x->lock.locker));
     return r;
 }
 
 /* A run that does not count. That its failure is not recorded changes nothing for the next caller; if
  * the lock is lost, the release says so. */
-static void record_failure(const struct once *x, const struct record *r)
+static void record_failure(const struct once *x, const struct once_record *r)
 {
     int rc = publish(x, r);
-    if (rc != 0 && rc != SIMBA_ELOST && x->locked.plan.c->verbose > 0)
-        print_level(x->locked.plan.c, SIMBA_LOG_WARN, "%s; that CMD has failed is not recorded",
-                    cli_error_text());
+    if (rc != 0 && rc != SIMBA_ELOST && x->lock.options.c->verbose > 0)
+        print_level(x->lock.options.c, SIMBA_LOG_WARN, "%s; that CMD has failed is not recorded",
+                    simba_error_text());
 }
 
 /* CMD has ended by itself, or could not be begun. The exit code. */
 static int record_end(struct once *x, const struct outcome *o, int code)
 {
-    int64_t took_ms = (now_ns() - x->locked.began) / NS_PER_MS;
-    struct record r = record_of(x, o, took_ms);
+    int64_t took_ms = (clock_now() - x->lock.began) / NS_PER_MS;
+    struct once_record r = record_of(x, o, took_ms);
     int rc = 0;
     if (x->at_most_once || code == 0)
         rc = publish(x, &r);
     else
         record_failure(x, &r);
-    if (rc == SIMBA_ELOST && x->locked.was_held && o->error == 0)
+    if (rc == SIMBA_ELOST && x->lock.was_held && o->error == 0)
         return report_lost_record(x, o->code, code);
     if (rc != 0 && rc != SIMBA_ELOST) /* of that the release says enough */
         return report_no_record(x, code);
@@ -450,21 +448,21 @@ static int record_end(struct once *x, const struct outcome *o, int code)
 
 static int run_cmd(struct once *x)
 {
-    struct locked *l = &x->locked;
-    struct outcome o = locked_run(l);
-    int code = locked_exit_code(l, &o);
+    struct cmd_lock *l = &x->lock;
+    struct outcome o = cmd_lock_run(l);
+    int code = cmd_lock_exit_code(l, &o);
     if (o.is_run && !o.is_lost && !l->keeper.is_guard_dead)
         code = record_end(x, &o, code);
-    return o.is_run || l->keeper.is_guard_dead ? locked_release(l, code) : code;
+    return o.is_run || l->keeper.is_guard_dead ? cmd_lock_release(l, code) : code;
 }
 
 /* ---- --status ------------------------------------------------------------------------------ */
 
-enum state { FRESH, FAILED, OVERDUE, RUNNING }; /* also how it ends */
+enum once_status { FRESH, FAILED, OVERDUE, RUNNING }; /* also how it ends */
 
 /* A success is old when the next one is late by more than --early. */
-static enum state state_of(const struct once *x, const struct record *r, const struct simba_note *n,
-                           const struct simba_owner *o)
+static enum once_status status_of(const struct once *x, const struct once_record *r,
+                                  const struct simba_note *n, const struct simba_owner *o)
 {
     bool has_succeeded = r->kind == RECORD_ENDED && r->status == 0;
     if (o->id[0] != '\0')
@@ -475,8 +473,8 @@ static enum state state_of(const struct once *x, const struct record *r, const s
 }
 
 /* What else is known: of a failure, if there is one, and of the last success. */
-static void describe(const struct record *r, const struct simba_note *n, enum state state,
-                     const struct simba_owner *o, char out[static WHY_MAX])
+static void describe(const struct once_record *r, const struct simba_note *n,
+                     enum once_status state, const struct simba_owner *o, char out[static WHY_MAX])
 {
     char age[24], took[24], failed[2 * SIMBA_ID_MAX + 128] = "", success[96],
                                                       run[SIMBA_ID_MAX + 32] = "";
@@ -502,79 +500,84 @@ static void describe(const struct record *r, const struct simba_note *n, enum st
     snprintf(out, WHY_MAX, "%s%s%s", run, failed, success);
 }
 
-static void say_status(const struct once *x, const struct record *r, const struct simba_note *n,
-                       const struct simba_owner *o)
+static void say_status(const struct once *x, const struct once_record *r,
+                       const struct simba_note *n, const struct simba_owner *o)
 {
     static const char *const names[] = {"fresh", "failed", "overdue", "running"};
-    const struct plan *p = &x->locked.plan;
-    enum state state = state_of(x, r, n, o);
+    const struct run_options *opts = &x->lock.options;
+    enum once_status state = status_of(x, r, n, o);
     bool has_succeeded = r->kind == RECORD_ENDED && r->status == 0, has_failed = r->failures > 0;
     char why[WHY_MAX], text[4 * WHY_MAX];
-    if (p->c->json) {
-        print_json("{s:s, s:s, s:o, s:o, s:o, s:s?, s:i, s:s?, s:o, s:s}", "mutex", p->mutex,
+    if (opts->c->json) {
+        print_json("{s:s, s:s, s:o, s:o, s:o, s:s?, s:i, s:s?, s:o, s:s}", "mutex", opts->mutex,
                    "state", names[state], "age_ms", number_or_null(has_succeeded, age_of_run(r, n)),
                    "failed_ms", number_or_null(has_failed, age_of(n)), "failed_status",
                    number_or_null(has_failed, r->failed_status), "failed_by",
                    has_failed ? r->failed_by : NULL, "failures", r->failures, "holder",
                    state == RUNNING ? o->id : NULL, "token",
-                   number_or_null(n->token != 0, (int64_t)n->token), "store", p->c->store);
+                   number_or_null(n->token != 0, (int64_t)n->token), "store", opts->c->store);
         return;
     }
     describe(r, n, state, o, why);
-    printf("mutex '%s' on %s: %s: %s\n", p->mutex, p->c->store, names[state],
+    printf("mutex '%s' on %s: %s: %s\n", opts->mutex, opts->c->store, names[state],
            show_name(why, text, sizeof text));
 }
 
 /* Asks once, owns nothing, and needs no guard. */
 static int show_status(struct once *x)
 {
-    struct cli *c = x->locked.plan.c;
+    struct cli *c = x->lock.options.c;
     struct simba_note note = {.token = 0};
     struct simba_owner owner = {.token = 0};
-    int code = cli_open(c);
-    if (code != 0)
-        return code;
-    c->mutex = x->locked.plan.mutex;
+    struct step step = cli_open(c);
+    if (step.ends)
+        return step.code;
+    c->mutex = x->lock.options.mutex;
     int64_t began = simba_now();
     int rc = read_record(x, ANSWER_MS, &note, &owner);
-    struct record r = record_parse(note.text);
-    if (rc != 0)
-        code = refuse_unread(x, rc, simba_now() - began, "");
-    else if (r.kind == RECORD_FOREIGN)
-        code = refuse_note(x, &note);
-    else
+    struct once_record r = record_parse(note.text);
+    if (rc != 0) {
+        step = refuse_unread(x, rc, simba_now() - began, "");
+    } else if (r.kind == RECORD_FOREIGN) {
+        step = refuse_note(x, &note);
+    } else {
         say_status(x, &r, &note, &owner);
-    if (rc == 0 && code == 0)
-        code = (int)state_of(x, &r, &note, &owner);
-    cli_close(c, code);
-    return code;
+        step = end_with((int)status_of(x, &r, &note, &owner));
+    }
+    cli_close(c, step.code);
+    return step.code;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
+static int run_as_owner(struct once *x)
+{
+    struct cmd_lock *l = &x->lock;
+    cmd_lock_say_acquired(l);
+    l->was_held = true;
+    struct step step = read_again(x);
+    step = AND_THEN(step, claim(x));
+    return step.ends ? cmd_lock_release(l, step.code) : run_cmd(x);
+}
+
 static int once(struct once *x)
 {
-    struct locked *l = &x->locked;
+    struct cmd_lock *l = &x->lock;
+    struct acquisition a = {.result = NOT_ACQUIRED};
     struct simba_owner owner = {.token = 0};
-    int signal = 0, code = locked_open(l);
-    if (code == 0)
-        code = read_first(x, &owner);
-    if (code == GO_ON)
-        code = acquire(&l->plan, l->locker, &signal);
-    if (code == HELD) {
+    int64_t wait_ms = 0;
+    struct step step = cmd_lock_open(l);
+    step = AND_THEN(step, read_first(x, &owner, &wait_ms));
+    if (!step.ends)
+        a = acquire(&l->options, l->locker, wait_ms);
+    int code = step.ends ? step.code : a.code;
+    if (a.result == HELD_BY_ANOTHER)
         print_running(x, &owner);
-        code = 0;
-    } else if (code == ACQUIRED) {
-        locked_say_acquired(l);
-        l->was_held = true;
-        code = read_again(x);
-        if (code == GO_ON)
-            code = claim(x);
-        code = code == GO_ON ? run_cmd(x) : locked_release(l, code);
-    }
-    locked_end(l);
-    if (signal != 0)
-        die_of(signal);
+    else if (a.result == ACQUIRED)
+        code = run_as_owner(x);
+    cmd_lock_end(l);
+    if (a.signal != 0)
+        die_of(a.signal);
     return code;
 }
 
@@ -590,27 +593,25 @@ static void show_period(const struct once *x)
 static int run(struct cli *c)
 {
     static struct once x = {.per_ms = SIMBA_DEFAULT, .early_ms = SIMBA_DEFAULT};
-    locked_init(&x.locked, c);
-    x.locked.plan.wait_ms = 0;
-    int code = cli_take(c, take_option, take_operand, &x);
-    x.locked.plan.may_be_held = x.locked.plan.wait_ms == 0;
-    if (code < 0)
-        code = check_options(&x);
-    if (code < 0)
-        code = x.shows_status ? cli_configure(c) : locked_configure(&x.locked);
-    if (code < 0 && x.shows_status)
+    cmd_lock_init(&x.lock, c);
+    x.lock.options.wait_ms = 0;
+    struct step step = cli_take(c, take_option, take_operand, &x);
+    x.lock.options.may_be_held = x.lock.options.wait_ms == 0;
+    step = AND_THEN(step, check_options(&x));
+    step = AND_THEN(step, x.shows_status ? cli_configure(c) : cmd_lock_configure(&x.lock));
+    if (!step.ends && x.shows_status)
         return show_status(&x);
-    if (code == 0 && c->dry_run && !c->json)
+    if (step.ends && step.code == 0 && c->dry_run && !c->json)
         show_period(&x);
-    if (code >= 0)
-        return code;
-    code = once(&x);
+    if (step.ends)
+        return step.code;
+    int code = once(&x);
     /* What was owned is released; taking the client apart in order would only cost time. */
     fflush(stdout);
     _exit(code);
 }
 
-const struct command once_command = {
+const struct subcommand once_command = {
     .name = "once",
     .operands = "NAME … CMD…",
     .summary = "of all who call within a period, one runs CMD",

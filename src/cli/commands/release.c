@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
+#include "cli/shown.h"
 
 #define EXIT_NOTHING 1 /* there was nothing to end, or the answer was no */
 
@@ -36,44 +38,44 @@ static const struct option options[] = {
     {NULL, 0, 0, NULL, NULL},
 };
 
-struct request {
+struct release_options {
     const char *mutex;
     uint64_t token;
     bool forced, yes, waits, clears_note;
     int64_t wait_ms; /* SIMBA_FOREVER: until the lease has ended */
 };
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct request *r = data;
+    struct release_options *r = data;
     char *end;
     switch (id) {
     case OPT_FORCE:
         r->forced = true;
-        return -1;
+        return GO_ON;
     case OPT_YES:
         r->yes = true;
-        return -1;
+        return GO_ON;
     case OPT_NOTE:
         r->clears_note = true;
-        return -1;
+        return GO_ON;
     case OPT_WAIT:
         r->waits = true;
-        return value != NULL ? cli_take_duration(c, "--wait", value, &r->wait_ms) : -1;
+        return value != NULL ? cli_take_duration(c, "--wait", value, &r->wait_ms) : GO_ON;
     default:
         errno = 0;
         r->token = strtoull(value, &end, 10);
         if (errno != 0 || *end != '\0' || value[0] < '1' || value[0] > '9')
             return usage(c, "--token '%.40s' is not a token: a number, as simba status shows it",
                          value);
-        return -1;
+        return GO_ON;
     }
 }
 
 /* --wait 5s NAME: 5s was taken for the name. */
-static int take_name(struct cli *c, void *data, int id, char *value)
+static struct step take_name(struct cli *c, void *data, int id, char *value)
 {
-    const struct request *r = data;
+    const struct release_options *r = data;
     int64_t ms;
     if (c->operand_count > 0 && r->waits && r->wait_ms == SIMBA_FOREVER &&
         simba_duration_parse(c->operands[0], &ms) == 0)
@@ -87,7 +89,8 @@ static bool can_ask(void)
     return isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0;
 }
 
-static bool confirms(const struct request *r, const struct cli *c, const struct simba_owner *o)
+static bool confirms(const struct release_options *r, const struct cli *c,
+                     const struct simba_owner *o)
 {
     char answer[16] = "", name[SIMBA_MUTEX_MAX + 1], id[SIMBA_ID_MAX + 1], left[24];
     if (r->yes)
@@ -105,7 +108,7 @@ static bool confirms(const struct request *r, const struct cli *c, const struct 
 /* ---- the end ------------------------------------------------------------------------------- */
 
 /* now: who has it since; nobody, or another tenure of the same owner, such as simba elect. */
-static int report_end(const struct cli *c, const struct request *r, struct simba_owner *o,
+static int report_end(const struct cli *c, const struct release_options *r, struct simba_owner *o,
                       const struct simba_owner *now, int64_t waited_ms)
 {
     bool is_expired = simba_now() >= o->transition_at - ROUNDING_MS;
@@ -128,8 +131,8 @@ static int report_end(const struct cli *c, const struct request *r, struct simba
     return 0;
 }
 
-static int report_no_end(const struct cli *c, const struct request *r, const struct simba_owner *o,
-                         int64_t waited_ms)
+static int report_no_end(const struct cli *c, const struct release_options *r,
+                         const struct simba_owner *o, int64_t waited_ms)
 {
     char waited[24], left[24];
     print_error(
@@ -150,7 +153,7 @@ static int64_t read_timeout_ms(int64_t left_ms)
 /* Nobody renews an evicted tenure, so its lease is the longest that this can take; a renewal may
  * have come just before the eviction, so the lease is the one that was read last. Errors of the
  * store are waited out, too. */
-static int await_end(const struct cli *c, const struct request *r, struct simba_owner *o)
+static int await_end(const struct cli *c, const struct release_options *r, struct simba_owner *o)
 {
     int64_t began = simba_now(), pause_ms = READ_MS;
     struct simba_owner seen;
@@ -177,7 +180,7 @@ static int await_end(const struct cli *c, const struct request *r, struct simba_
 }
 
 /* The tenure that was looked at is the one that is ended, not one that has begun meanwhile. */
-static int release(struct cli *c, struct request *r)
+static int release(struct cli *c, struct release_options *r)
 {
     struct simba_owner o;
     int rc = simba_read(c->client, r->mutex, ANSWER_MS, &o);
@@ -231,7 +234,8 @@ static int release(struct cli *c, struct request *r)
 
 /* ---- the note ------------------------------------------------------------------------------ */
 
-static bool confirms_note(const struct request *r, const struct cli *c, const struct simba_note *n)
+static bool confirms_note(const struct release_options *r, const struct cli *c,
+                          const struct simba_note *n)
 {
     char answer[16] = "", name[SIMBA_MUTEX_MAX + 1], note[128];
     if (r->yes)
@@ -255,13 +259,13 @@ static void on_taken(void *data, int code)
 {
     struct taking *t = data;
     t->code = code;
-    snprintf(t->why, sizeof t->why, "%s", code < 0 ? cli_error_text() : "");
+    snprintf(t->why, sizeof t->why, "%s", code < 0 ? simba_error_text() : "");
     t->is_over = true;
 }
 
 /* Only an owner writes the note. We wait for our turn, and whoever owns the mutex before that is made to
  * give it up: where there is a queue, those in front of us come first. */
-static void take_mutex(const struct cli *c, const struct request *r, simba_locker *l,
+static void take_mutex(const struct cli *c, const struct release_options *r, simba_locker *l,
                        struct taking *t)
 {
     uint64_t evicted = 0;
@@ -281,7 +285,7 @@ static void take_mutex(const struct cli *c, const struct request *r, simba_locke
     }
 }
 
-static int publish_nothing(struct cli *c, const struct request *r, simba_locker *l,
+static int publish_nothing(struct cli *c, const struct release_options *r, simba_locker *l,
                            const struct simba_note *before)
 {
     struct taking t = {.is_over = false};
@@ -294,7 +298,7 @@ static int publish_nothing(struct cli *c, const struct request *r, simba_locker 
         return EXIT_CONFLICT;
     }
     if (t.code < 0)
-        return print_error(c, "%s", t.why);
+        return print_error(c, "%s", t.why).code;
     int rc = simba_locker_publish(l, "", ANSWER_MS);
     if (rc < 0)
         return cli_fail(c, rc);
@@ -308,7 +312,7 @@ static int publish_nothing(struct cli *c, const struct request *r, simba_locker 
     return 0;
 }
 
-static int clear_note(struct cli *c, const struct request *r)
+static int clear_note(struct cli *c, const struct release_options *r)
 {
     struct simba_note before;
     simba_locker *l = NULL;
@@ -335,27 +339,25 @@ static int clear_note(struct cli *c, const struct request *r)
 
 static int run(struct cli *c)
 {
-    struct request r = {.wait_ms = SIMBA_FOREVER};
-    int code = cli_take(c, take_option, take_name, &r);
-    if (code < 0 && c->operand_count == 0)
-        return usage(c, "missing NAME, the mutex to release: simba release NAME");
-    if (code < 0 && r.waits && r.forced)
-        return usage(c, "--wait and --force exclude each other: by force it is over at once");
-    if (code < 0 && r.clears_note && (r.forced || r.token != 0))
-        return usage(c, "--note excludes --force and --token: it ends the tenures in its way");
-    if (code < 0)
-        code = cli_configure(c);
-    if (code >= 0)
-        return code;
-    if ((code = cli_open(c)) != 0)
-        return code;
+    struct release_options r = {.wait_ms = SIMBA_FOREVER};
+    struct step step = cli_take(c, take_option, take_name, &r);
+    if (!step.ends && c->operand_count == 0)
+        return usage(c, "missing NAME, the mutex to release: simba release NAME").code;
+    if (!step.ends && r.waits && r.forced)
+        return usage(c, "--wait and --force exclude each other: by force it is over at once").code;
+    if (!step.ends && r.clears_note && (r.forced || r.token != 0))
+        return usage(c, "--note excludes --force and --token: it ends the tenures in its way").code;
+    step = AND_THEN(step, cli_configure(c));
+    step = AND_THEN(step, cli_open(c));
+    if (step.ends)
+        return step.code;
     r.mutex = c->mutex = c->operands[0];
-    code = r.clears_note ? clear_note(c, &r) : release(c, &r);
+    int code = r.clears_note ? clear_note(c, &r) : release(c, &r);
     cli_close(c, code);
     return code;
 }
 
-const struct command release_command = {
+const struct subcommand release_command = {
     .name = "release",
     .operands = "NAME",
     .one = "one NAME at a time",

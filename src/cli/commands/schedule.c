@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
 #include "cli/run/candidate.h"
-#include "cli/run/plan.h"
+#include "cli/run/run_options.h"
+#include "cli/shown.h"
 
 #define DRY_RUN_TICKS 10
 #define RETRY_MS 50
@@ -39,7 +41,7 @@ static const struct option options[] = {
      "own NAME at least this long, even if a signal comes; default 0"},
     {"once", 0, OPT_ONCE, NULL, "one run, then exit with CMD's status"},
     {"command", 'c', OPT_COMMAND, "STRING", "CMD for the shell: sh -c STRING"},
-    PLAN_OPTIONS_OF_CANDIDATES,
+    RUN_OPTIONS_OF_CANDIDATES,
     {NULL, 0, 0, NULL, NULL},
 };
 
@@ -61,8 +63,9 @@ static const char help[] =
     "  simba schedule backup --cron '30 3 * * *' --zone Europe/Berlin ./backup.sh\n"
     "  simba schedule report --delay 1h --initial-delay 10s -c './make && ./send'\n";
 
-struct schedule {
-    struct plan plan;
+struct schedule_command {
+    struct run_options options;
+    struct running running;
     struct candidate candidate;
     struct simba_schedule when;
     int64_t at_least_ms;
@@ -72,7 +75,7 @@ struct schedule {
     long runs; /* the work's */
 };
 
-static int take_missed(struct cli *c, struct schedule *s, const char *value)
+static struct step take_missed(struct cli *c, struct schedule_command *s, const char *value)
 {
     static const char *const names[] = {
         [SIMBA_MISSED_SKIP] = "skip", [SIMBA_MISSED_ONCE] = "once", [SIMBA_MISSED_ALL] = "all"};
@@ -80,15 +83,15 @@ static int take_missed(struct cli *c, struct schedule *s, const char *value)
         if (strcmp(value, names[i]) == 0) {
             s->when.missed = (enum simba_missed)i;
             s->has_missed = true;
-            return -1;
+            return GO_ON;
         }
     }
     return usage(c, "--missed is skip, once or all, not '%.40s'", value);
 }
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct schedule *s = data;
+    struct schedule_command *s = data;
     switch (id) {
     case OPT_EVERY:
         s->has_every = true;
@@ -97,15 +100,15 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     case OPT_CRON:
         s->when.pace = SIMBA_CRON;
         s->when.cron = value;
-        return -1;
+        return GO_ON;
     case OPT_ZONE:
         s->when.zone = value;
-        return -1;
+        return GO_ON;
     case OPT_MISSED:
         return take_missed(c, s, value);
     case OPT_AT_LEAST_ONCE:
         s->when.flags |= SIMBA_AT_LEAST_ONCE;
-        return -1;
+        return GO_ON;
     case OPT_DELAY:
         s->has_delay = true;
         s->when.pace = SIMBA_FIXED_DELAY;
@@ -116,26 +119,26 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         return cli_take_duration(c, "--at-least", value, &s->at_least_ms);
     case OPT_ONCE:
         s->once = true;
-        return -1;
+        return GO_ON;
     case OPT_COMMAND:
-        plan_shell_argv(s->shell, value);
-        return -1;
+        run_options_shell_argv(s->shell, value);
+        return GO_ON;
     default:
-        return plan_take(&s->plan, id, value);
+        return run_options_take(&s->options, id, value);
     }
 }
 
 /* Options may stand between NAME and CMD. */
-static int take_operand(struct cli *c, void *data, int id, char *value)
+static struct step take_operand(struct cli *c, void *data, int id, char *value)
 {
-    struct schedule *s = data;
+    struct schedule_command *s = data;
     (void)c;
     (void)id;
-    return plan_take_operand(&s->plan, value);
+    return run_options_take_operand(&s->options, value);
 }
 
 /* Of --every, --cron, --delay and --once there is one. */
-static int check_pace(struct cli *c, struct schedule *s)
+static struct step check_pace(struct cli *c, struct schedule_command *s)
 {
     bool has_cron = s->when.cron != NULL;
     int64_t tick;
@@ -152,39 +155,39 @@ static int check_pace(struct cli *c, struct schedule *s)
         return usage(c, "--missed and --at-least-once are for --every and --cron");
     if (has_cron && simba_schedule_next(&s->when, 0, &tick, NULL) != 0)
         return usage(c, "%s", simba_error_text());
-    return -1;
+    return GO_ON;
 }
 
-static int check(struct cli *c, struct schedule *s)
+static struct step check(struct cli *c, struct schedule_command *s)
 {
-    if (s->plan.mutex == NULL)
+    if (s->options.mutex == NULL)
         return usage(c,
                      "missing NAME, the mutex to lead under: simba schedule NAME --every D CMD…");
-    int code = plan_choose_cmd(&s->plan, s->shell);
-    if (code >= 0)
-        return code;
-    if (s->plan.argv == NULL && !c->dry_run)
+    struct step step = run_options_choose_cmd(&s->options, s->shell);
+    if (step.ends)
+        return step;
+    if (s->options.argv == NULL && !c->dry_run)
         return usage(c, "missing CMD, what to run: simba schedule NAME --every D CMD…");
-    code = check_pace(c, s);
-    if (code >= 0)
-        return code;
+    step = check_pace(c, s);
+    if (step.ends)
+        return step;
     if (s->when.period_ms == 0)
         return usage(c, "%s must be longer than 0", s->has_every ? "--every" : "--delay");
     if (s->when.period_ms < 0 && s->once)
         s->when.period_ms = SIMBA_PERIOD_MAX_MS;
-    return -1;
+    return GO_ON;
 }
 
 /* ---- --dry-run ----------------------------------------------------------------------------- */
 
-static int show_ticks(const struct cli *c, const struct schedule *s)
+static struct step show_ticks(const struct cli *c, const struct schedule_command *s)
 {
-    char utc[TICK_SIZE], local[TICK_SIZE];
+    char utc[TIME_SIZE], local[TIME_SIZE];
     const char *zone = s->when.zone != NULL ? s->when.zone : "UTC";
     int64_t tick = simba_wall_ms(simba_now());
     int32_t offset;
     if (s->when.cron == NULL)
-        return 0;
+        return GO_ON;
     if (!c->json)
         printf("\nnext runs of '%s', in %s and in UTC:\n", s->when.cron, zone);
     for (int i = 0; i < DRY_RUN_TICKS; i++) {
@@ -199,35 +202,35 @@ static int show_ticks(const struct cli *c, const struct schedule *s)
         else
             printf("  %s  %s\n", local, utc);
     }
-    return 0;
+    return GO_ON;
 }
 
 /* ---- on the library's threads -------------------------------------------------------------- */
 
-static void report_run(struct schedule *s, const simba_run *run, const struct outcome *o,
+static void report_run(struct schedule_command *s, const simba_run *run, const struct outcome *o,
                        int64_t began, int64_t took_ms)
 {
-    const struct cli *c = s->plan.c;
-    char took[24], tick[TICK_SIZE];
+    const struct cli *c = s->options.c;
+    char took[24], tick[TIME_SIZE];
     const char *shown = simba_run_tick(run) != 0 ? show_tick(simba_run_tick(run), tick) : NULL;
     if (c->json) {
         print_json("{s:s, s:I, s:s, s:I, s:i, s:s?, s:I, s:i, s:b, s:s}", "event", "run", "at_ms",
-                   (long long)simba_wall_ms(began), "mutex", s->plan.mutex, "token",
+                   (long long)simba_wall_ms(began), "mutex", s->options.mutex, "token",
                    (long long)simba_run_token(run), "run", (int)s->runs, "tick", shown, "took_ms",
                    (long long)took_ms, "code", o->code, "lost", (int)o->is_lost, "store", c->store);
         candidate_flush(&s->candidate);
     } else if (o->error != 0) {
-        print_error(c, "mutex '%s' on %s: cannot run %s: %s", s->plan.mutex, c->store,
-                    s->plan.argv[0], strerror(o->error));
+        print_error(c, "mutex '%s' on %s: cannot run %s: %s", s->options.mutex, c->store,
+                    s->options.argv[0], strerror(o->error));
     } else {
         print_note(c, "mutex '%s' on %s: run %ld ended with status %d after %s%s%s%s",
-                   s->plan.mutex, c->store, s->runs, o->code, show_duration(took_ms, took), o->why,
-                   shown != NULL ? "; tick " : "", shown != NULL ? shown : "");
+                   s->options.mutex, c->store, s->runs, o->code, show_duration(took_ms, took),
+                   o->why, shown != NULL ? "; tick " : "", shown != NULL ? shown : "");
     }
 }
 
 /* A keeper that was stopped may not know yet that the tenure goes on: then it is asked again. */
-static struct outcome perform(struct schedule *s, const simba_run *run)
+static struct outcome perform(struct schedule_command *s, const simba_run *run)
 {
     struct outcome o;
     do
@@ -238,7 +241,7 @@ static struct outcome perform(struct schedule *s, const simba_run *run)
 
 static int work(void *data, const simba_run *run)
 {
-    struct schedule *s = data;
+    struct schedule_command *s = data;
     int64_t began = simba_now();
     struct outcome o = perform(s, run);
     if (!o.is_run)
@@ -250,21 +253,21 @@ static int work(void *data, const simba_run *run)
     if ((s->when.flags & SIMBA_AT_LEAST_ONCE) == 0)
         return o.code;
     if (o.error != 0) /* perhaps another can begin it */
-        simba_contender_resign(s->candidate.contender, s->plan.c->ttl_ms);
+        simba_contender_resign(s->candidate.contender, s->options.c->ttl_ms);
     bool is_cut_short = o.is_lost || (o.code != 0 && o.is_signaled);
     return is_cut_short || o.error != 0 ? SIMBA_ECANCELED : o.code;
 }
 
-static void report(struct schedule *s, const char *event, const struct simba_owner *o,
+static void report(struct schedule_command *s, const char *event, const struct simba_owner *o,
                    enum simba_reason reason)
 {
-    struct cli *c = s->plan.c;
+    struct cli *c = s->options.c;
     bool lost = reason_is_loss(reason);
     if (c->json) {
-        owner_event_print(c, event, s->plan.mutex, o, reason);
+        owner_event_print(c, event, s->options.mutex, o, reason);
         candidate_flush(&s->candidate);
     } else {
-        print_note(c, "mutex '%s' on %s: %s%s%s%s, token %llu", s->plan.mutex, c->store, event,
+        print_note(c, "mutex '%s' on %s: %s%s%s%s, token %llu", s->options.mutex, c->store, event,
                    lost ? " (" : "", lost ? reason_name(reason) : "", lost ? ")" : "",
                    (unsigned long long)o->token);
     }
@@ -272,15 +275,15 @@ static void report(struct schedule *s, const char *event, const struct simba_own
 
 static void on_acquired(void *data, const char *mutex, const struct simba_state *state)
 {
-    struct schedule *s = data;
+    struct schedule_command *s = data;
     (void)mutex;
-    s->plan.c->token = state->after.token;
+    s->options.c->token = state->after.token;
     report(s, "acquired", &state->after, SIMBA_UNCHANGED);
 }
 
 static void on_released(void *data, const char *mutex, const struct simba_state *state)
 {
-    struct schedule *s = data;
+    struct schedule_command *s = data;
     struct simba_owner o = state->before;
     enum simba_reason reason = keeper_reason(&s->candidate.keeper, o.token, state->reason);
     (void)mutex;
@@ -288,18 +291,18 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
     if (reason_is_loss(reason))
         keeper_report_loss(&s->candidate.keeper, o.token, reason);
     report(s, reason_is_loss(reason) ? "lost" : "released", &o, reason);
-    s->plan.c->token = 0;
+    s->options.c->token = 0;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-static int create(void *data)
+static struct step create(void *data)
 {
-    struct schedule *s = data;
+    struct schedule_command *s = data;
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
-    int code = plan_handle(&s->plan, &o);
-    if (code != 0)
-        return code;
+    struct step step = run_options_handle(&s->options, &o);
+    if (step.ends)
+        return step;
     /* For a scheduler it is from becoming the leader to the first run. */
     if (s->when.initial_delay_ms < 0)
         s->when.initial_delay_ms = o.initial_delay_ms;
@@ -308,39 +311,36 @@ static int create(void *data)
     o.on_acquired = on_acquired;
     o.on_released = on_released;
     o.data = s;
-    int rc =
-        simba_scheduler_create(s->plan.c->client, s->plan.mutex, &s->when, work, &o, &s->scheduler);
+    int rc = simba_scheduler_create(s->options.c->client, s->options.mutex, &s->when, work, &o,
+                                    &s->scheduler);
     s->candidate.contender = simba_scheduler_contender(s->scheduler);
-    return rc == 0 ? 0 : plan_refused(&s->plan, rc);
+    return rc == 0 ? GO_ON : run_options_refused(&s->options, rc);
 }
 
 static int run(struct cli *c)
 {
-    static struct schedule s = {
-        .plan = {.signal = SIGTERM, .signals = {.fd = -1}, .in_background = true},
+    static struct schedule_command s = {
+        .options = {.signal = SIGTERM, .running = &s.running, .in_background = true},
+        .running = {.signals = {.fd = -1}},
         .candidate = {.data = &s},
         .when = SIMBA_SCHEDULE_INIT,
         .at_least_ms = SIMBA_DEFAULT};
-    s.plan.c = c;
-    int code = cli_take(c, take_option, take_operand, &s);
-    if (code < 0)
-        code = check(c, &s);
-    if (code < 0)
-        code = plan_progress(&s.plan, true);
-    if (code < 0)
-        code = cli_configure(c);
-    if (code == 0 && c->dry_run)
-        code = show_ticks(c, &s);
-    if (code < 0)
-        code = plan_kill_after(&s.plan);
-    if (code >= 0)
-        return code;
-    s.plan.to_stderr = c->json;
+    s.options.c = c;
+    struct step step = cli_take(c, take_option, take_operand, &s);
+    step = AND_THEN(step, check(c, &s));
+    step = AND_THEN(step, run_options_progress(&s.options, true));
+    step = AND_THEN(step, cli_configure(c));
+    if (step.ends && step.code == 0 && c->dry_run)
+        step = end_with(show_ticks(c, &s).code);
+    step = AND_THEN(step, run_options_kill_after(&s.options));
+    if (step.ends)
+        return step.code;
+    s.options.to_stderr = c->json;
     c->says_errors = true;
-    candidate_run(&s.candidate, &s.plan, create);
+    candidate_run(&s.candidate, &s.options, create);
 }
 
-const struct command schedule_command = {
+const struct subcommand schedule_command = {
     .name = "schedule",
     .operands = "NAME … CMD…",
     .summary = "run CMD again and again, on the leader only",

@@ -15,7 +15,7 @@ static const struct option options[] = {
     {NULL, 0, 0, NULL, NULL},
 };
 
-const struct command serve_command = {
+const struct subcommand serve_command = {
     .name = "serve",
     .operands = "[URL]",
     .summary = "show who owns what in a browser, live",

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
+#include "cli/terminal.h"
 
 #define REFRESH_MS 1000
 #define REFRESH_LEAST_MS 100
@@ -21,7 +23,7 @@ static const struct option options[] = {
     {NULL, 0, 0, NULL, NULL},
 };
 
-struct view {
+struct status_view {
     struct owner_list list;
     size_t names;       /* that are asked for; 0: all … */
     const char *prefix; /* … that begin so; NULL: however they do */
@@ -31,30 +33,30 @@ struct view {
     int64_t waiters;     /* of it */
 };
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct view *v = data;
+    struct status_view *v = data;
     v->again = v->again || id == OPT_WATCH;
     if (id != OPT_EVERY)
-        return -1;
-    int code = cli_take_duration(c, "--every", value, &v->every_ms);
-    if (code < 0 && v->every_ms < REFRESH_LEAST_MS)
+        return GO_ON;
+    struct step step = cli_take_duration(c, "--every", value, &v->every_ms);
+    if (!step.ends && v->every_ms < REFRESH_LEAST_MS)
         return usage(c, "--every %s is shorter than %dms", value, REFRESH_LEAST_MS);
-    return code;
+    return step;
 }
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
 static void on_entry(void *data, const struct simba_entry *e)
 {
-    struct view *v = data;
+    struct status_view *v = data;
     if (v->exactly == NULL)
         owner_list_add(&v->list, e->mutex, &e->owner, e->waiters, e->note);
     else if (strcmp(e->mutex, v->exactly) == 0)
         v->waiters = e->waiters;
 }
 
-/* A store may keep no notes. */
+/* A store may keep no notes, or not show them to us. */
 static int read_owner(struct cli *c, const char *name, struct simba_owner *owner,
                       struct simba_note *note)
 {
@@ -65,38 +67,39 @@ static int read_owner(struct cli *c, const char *name, struct simba_owner *owner
     return simba_read(c->client, name, ANSWER_MS, owner);
 }
 
-static int read_one(struct cli *c, struct view *v, const char *name)
+static struct step read_one(struct cli *c, struct status_view *v, const char *name)
 {
     struct simba_owner owner;
     struct simba_note note;
     int rc = read_owner(c, name, &owner, &note);
     if (rc < 0)
-        return cli_fail(c, rc);
+        return end_with(cli_fail(c, rc));
     v->exactly = name;
     v->waiters = -1;
     if (v->names <= WAITERS_NAMES_MAX)
         simba_list(c->client, name, ANSWER_MS, on_entry, v); /* if not, nothing is said about it */
     owner_list_add(&v->list, name, &owner, v->waiters, &note);
-    return 0;
+    return GO_ON;
 }
 
-static int read_all(struct cli *c, struct view *v)
+static struct step read_all(struct cli *c, struct status_view *v)
 {
-    int code = 0;
+    struct step step = GO_ON;
     owner_list_empty(&v->list);
-    for (size_t i = 0; code == 0 && i < v->names; i++)
-        code = read_one(c, v, c->operands[i]);
-    if (code == 0 && v->names == 0) {
+    for (size_t i = 0; !step.ends && i < v->names; i++)
+        step = read_one(c, v, c->operands[i]);
+    if (!step.ends && v->names == 0) {
         int rc = simba_list(c->client, v->prefix, ANSWER_MS, on_entry, v);
-        code = rc < 0 ? cli_fail(c, rc) : 0;
+        if (rc < 0)
+            step = end_with(cli_fail(c, rc));
     }
-    return code == 0 && v->list.failed ? print_error(c, "cannot list %s: out of memory", c->store)
-                                       : code;
+    return !step.ends && v->list.failed ? print_error(c, "cannot list %s: out of memory", c->store)
+                                        : step;
 }
 
 /* ---- showing ------------------------------------------------------------------------------- */
 
-static void show(struct cli *c, struct view *v)
+static void show(struct cli *c, struct status_view *v)
 {
     bool in_place = v->again && !c->json && terminal_width() > 0;
     if (in_place)
@@ -108,9 +111,9 @@ static void show(struct cli *c, struct view *v)
         print_note(c, "nobody owns a mutex%s%s%s on %s",
                    v->prefix != NULL ? " whose name begins with '" : "",
                    v->prefix != NULL ? v->prefix : "", v->prefix != NULL ? "'" : "", c->store);
-    int code = flush_stdout(c);
-    if (code != 0)
-        _exit(code);
+    struct step flushed = flush_stdout(c);
+    if (flushed.ends)
+        _exit(flushed.code);
 }
 
 /* A reader that has gone is noticed before the next time. */
@@ -123,23 +126,22 @@ static void pause_for(int64_t ms)
 
 static int run(struct cli *c)
 {
-    struct view v = {.every_ms = REFRESH_MS};
-    int code = cli_take(c, take_option, cli_take_operand, &v);
-    if (code < 0)
-        code = cli_configure(c);
-    if (code >= 0)
-        return code;
-    if ((code = cli_open_existing(c)) != 0)
-        return code;
+    struct status_view v = {.every_ms = REFRESH_MS};
+    struct step step = cli_take(c, take_option, cli_take_operand, &v);
+    step = AND_THEN(step, cli_configure(c));
+    step = AND_THEN(step, cli_open_existing(c));
+    if (step.ends)
+        return step.code;
     bool is_status = c->command == &status_command;
     v.names = is_status ? c->operand_count : 0;
     v.prefix = !is_status && c->operand_count > 0 ? c->operands[0] : NULL;
-    while ((code = read_all(c, &v)) == 0) {
+    while (!(step = read_all(c, &v)).ends) {
         show(c, &v);
         if (!v.again)
             break;
         pause_for(v.every_ms);
     }
+    int code = step.code;
     for (size_t i = 0; code == 0 && is_status && i < v.list.count; i++)
         code = simba_owner_exists(&v.list.row[i].owner, simba_now()) ? 0 : 1;
     owner_list_empty(&v.list);
@@ -148,7 +150,7 @@ static int run(struct cli *c)
     return code;
 }
 
-const struct command status_command = {
+const struct subcommand status_command = {
     .name = "status",
     .operands = "[NAME…]",
     .summary = "who owns NAME, or everything that is owned",
@@ -168,7 +170,7 @@ const struct command status_command = {
     .run = run,
 };
 
-const struct command list_command = {
+const struct subcommand list_command = {
     .name = "list",
     .operands = "[PREFIX]",
     .one = "one PREFIX at most",

@@ -1,7 +1,7 @@
 /* tck.c: simba tck: the contract suite against a store. It is a program of its own, built from the
  * tests, with options of its own. */
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/program.h"
 
 #define ARGS_MAX 16
@@ -17,7 +17,7 @@ static const struct option options[] = {
     {NULL, 0, 0, NULL, NULL},
 };
 
-struct request {
+struct tck_options {
     char *argv[ARGS_MAX];
     int count;
     bool list;
@@ -30,34 +30,34 @@ static const char *const arguments[] = {[OPT_LONG] = "--long",
                                         [OPT_LIST] = "--list",
                                         [OPT_REPEAT] = "--repeat"};
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct request *r = data;
+    struct tck_options *r = data;
     (void)c;
     r->list = r->list || id == OPT_LIST;
     if (r->count + 3 > ARGS_MAX)
-        return -1; /* each is needed once */
+        return GO_ON; /* each is needed once */
     r->argv[r->count++] = (char *)(uintptr_t)arguments[id];
     if (value != NULL)
         r->argv[r->count++] = value;
-    return -1;
+    return GO_ON;
 }
 
 static int run(struct cli *c)
 {
-    static struct request r = {.argv = {"tck"}, .count = 1};
-    int code = cli_take(c, take_option, cli_take_url, &r);
-    if (code >= 0)
-        return code;
+    static struct tck_options r = {.argv = {"tck"}, .count = 1};
+    struct step step = cli_take(c, take_option, cli_take_url, &r);
+    if (step.ends)
+        return step.code;
     /* Not on the default store by mistake: the suite leaves names behind. */
     if (c->setting[SET_URL].value == NULL && !r.list)
-        return usage(c, "missing URL, the store to test: simba tck sqlite:/tmp/new.db");
-    if ((code = cli_configure(c)) >= 0)
-        return code;
+        return usage(c, "missing URL, the store to test: simba tck sqlite:/tmp/new.db").code;
+    if ((step = cli_configure(c)).ends)
+        return step.code;
     return program_exec(c, &tck_program, r.argv, "SIMBA_TCK_URL");
 }
 
-const struct command tck_command = {
+const struct subcommand tck_command = {
     .name = "tck",
     .operands = "URL",
     .summary = "test whether a store keeps the contract",

@@ -22,7 +22,7 @@ static const struct option options[] = {
     {NULL, 0, 0, NULL, NULL},
 };
 
-const struct command torture_command = {
+const struct subcommand torture_command = {
     .name = "torture",
     .operands = "URL",
     .summary = "strike owners, and see that there are never two",

@@ -2,14 +2,14 @@
 #include <stdio.h>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/data.h"
 
 static int run(struct cli *c)
 {
     c->command = &version_command; /* for --version it was none, or another */
-    int code = cli_take(c, NULL, NULL, NULL);
-    if (code >= 0)
-        return code;
+    struct step step = cli_take(c, NULL, NULL, NULL);
+    if (step.ends)
+        return step.code;
     if (c->json)
         print_json("{s:s}", "version", simba_version());
     else
@@ -17,7 +17,7 @@ static int run(struct cli *c)
     return 0;
 }
 
-const struct command version_command = {
+const struct subcommand version_command = {
     .name = "version",
     .operands = "",
     .summary = "the version of the command and its library",

@@ -9,7 +9,7 @@
 
 #include "cli/commands/watch.h"
 #include "cli/follow.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
 #include "cli/program.h"
 #include "cli/run/signals.h"
@@ -25,7 +25,7 @@ static const struct option options[] = {
     {NULL, 0, 0, NULL, NULL},
 };
 
-struct watcher {
+struct watch_command {
     struct cli *c;
     pthread_mutex_t lock;
     int over; /* eventfd: nobody reads us, or the history file is gone */
@@ -38,17 +38,17 @@ struct watcher {
     struct signals signals;
 };
 
-static int take_option(struct cli *c, void *data, int id, char *value)
+static struct step take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct watcher *w = data;
+    struct watch_command *w = data;
     if (id == OPT_KEEP)
         return cli_take_keep(c, value, &w->keep_ms);
     w->record = value;
-    return -1;
+    return GO_ON;
 }
 
 /* What is told first is how things are; of a mutex that was not known, that may be news. */
-static const char *event_of(const struct watcher *w, const struct simba_state *s, bool was_on,
+static const char *event_of(const struct watch_command *w, const struct simba_state *s, bool was_on,
                             bool knows_age)
 {
     bool is_first = s->before.id[0] == '\0' && s->before.token == 0;
@@ -72,7 +72,7 @@ static const char *event_of(const struct watcher *w, const struct simba_state *s
 
 static void on_changed(void *data, const char *mutex, const struct simba_state *s)
 {
-    struct watcher *w = data;
+    struct watch_command *w = data;
     bool was_on = follow_was_on(&w->follow, mutex, &s->after);
     follow_take(&w->follow, mutex, s);
     bool knows_age = follow_knows_age(&w->follow);
@@ -90,7 +90,7 @@ static void on_changed(void *data, const char *mutex, const struct simba_state *
 
 static void on_follow(void *data, enum follow_event what, struct followed *m, struct seen_tenure *t)
 {
-    struct watcher *w = data;
+    struct watch_command *w = data;
     (void)m;
     if (w->is_ending || w->recording == NULL) /* observers go on */
         return;
@@ -99,14 +99,14 @@ static void on_follow(void *data, enum follow_event what, struct followed *m, st
 }
 
 /* Before it is silent for ever: does the store answer, and what is on already? */
-static int ask_once(struct watcher *w)
+static struct step ask_once(struct watch_command *w)
 {
     const struct cli *c = w->c;
     int rc = follow_begin(&w->follow, c->client, c->operands, c->operand_count);
-    return rc == 0 ? 0 : cli_fail(c, rc);
+    return rc == 0 ? GO_ON : end_with(cli_fail(c, rc));
 }
 
-static int observe(struct watcher *w)
+static struct step observe(struct watch_command *w)
 {
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
     simba_observer *one;
@@ -117,23 +117,23 @@ static int observe(struct watcher *w)
         rc = simba_observer_create(w->c->client, NULL, &o, &one);
     for (size_t i = 0; rc == 0 && i < w->c->operand_count; i++)
         rc = simba_observer_create(w->c->client, w->c->operands[i], &o, &one);
-    return rc == 0 ? 0 : print_error(w->c, "%s", simba_error_text());
+    return rc == 0 ? GO_ON : print_error(w->c, "%s", simba_error_text());
 }
 
 /* ---- recording ----------------------------------------------------------------------------- */
 
 /* Before threads are there: a signal ends the recording in order. */
-static int prepare_to_record(struct watcher *w)
+static struct step prepare_to_record(struct watch_command *w)
 {
     if (!signals_take(&w->signals))
         return print_error(w->c, "cannot take signals");
     signals_let_end(&w->signals, true); /* whatever the file makes SQLite do */
-    int code = w->recording->open(w->c, w->record, w->keep_ms);
+    struct step step = w->recording->open(w->c, w->record, w->keep_ms);
     signals_let_end(&w->signals, false);
-    return code;
+    return step;
 }
 
-static void end_recording(struct watcher *w)
+static void end_recording(struct watch_command *w)
 {
     if (w->recording == NULL)
         return;
@@ -143,7 +143,7 @@ static void end_recording(struct watcher *w)
     w->recording->end();
 }
 
-static void end_if_signaled(struct watcher *w)
+static void end_if_signaled(struct watch_command *w)
 {
     struct signalfd_siginfo info;
     while (read(w->signals.fd, &info, sizeof info) == sizeof info) {
@@ -157,7 +157,7 @@ static void end_if_signaled(struct watcher *w)
 /* ---- all of it ----------------------------------------------------------------------------- */
 
 /* Nothing is held: a signal ends it as it ends any program, but a recording is brought to its end. */
-static _Noreturn void follow_for_ever(struct watcher *w)
+static _Noreturn void follow_for_ever(struct watch_command *w)
 {
     bool is_recorded = w->recording != NULL;
     for (;;) {
@@ -181,29 +181,30 @@ static _Noreturn void follow_for_ever(struct watcher *w)
 
 int watch(struct cli *c, const struct recording *recording)
 {
-    static struct watcher w = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    static struct watch_command w = {.lock = PTHREAD_MUTEX_INITIALIZER};
     w.c = c;
-    int code = cli_take(c, take_option, cli_take_operand, &w);
-    if (code < 0 && w.keep_ms > 0 && w.record == NULL)
-        return usage(c, "--keep needs --record FILE");
-    if (code < 0 && w.record != NULL && recording == NULL)
+    struct step step = cli_take(c, take_option, cli_take_operand, &w);
+    if (!step.ends && w.keep_ms > 0 && w.record == NULL)
+        return usage(c, "--keep needs --record FILE").code;
+    if (!step.ends && w.record != NULL && recording == NULL)
         return program_exec_same(c, &serve_program);
-    if (code < 0)
-        code = cli_configure(c);
-    if (code >= 0)
-        return code;
+    step = AND_THEN(step, cli_configure(c));
+    if (step.ends)
+        return step.code;
     w.recording = w.record != NULL ? recording : NULL;
     w.began = simba_now();
     w.over = eventfd(0, EFD_CLOEXEC);
-    if (w.recording != NULL && (code = prepare_to_record(&w)) != 0)
-        return code;
-    if (follow_init(&w.follow, on_follow, &w) != 0)
-        return print_error(c, "out of memory");
-    if ((code = cli_open_existing(c)) != 0 ||
-        (w.recording != NULL &&
-         (code = w.recording->begin(&w.follow, c->operands, c->operand_count, w.over)) != 0) ||
-        (code = ask_once(&w)) != 0 || (code = observe(&w)) != 0)
-        return code;
+    if (w.recording != NULL)
+        step = prepare_to_record(&w);
+    if (!step.ends && follow_init(&w.follow, on_follow, &w) != 0)
+        step = print_error(c, "out of memory");
+    step = AND_THEN(step, cli_open_existing(c));
+    if (!step.ends && w.recording != NULL)
+        step = w.recording->begin(&w.follow, c->operands, c->operand_count, w.over);
+    step = AND_THEN(step, ask_once(&w));
+    step = AND_THEN(step, observe(&w));
+    if (step.ends)
+        return step.code;
     follow_for_ever(&w);
 }
 
@@ -212,7 +213,7 @@ static int run(struct cli *c)
     return watch(c, NULL);
 }
 
-const struct command watch_command = {
+const struct subcommand watch_command = {
     .name = "watch",
     .operands = "[NAME…]",
     .summary = "follow who owns NAME, or everything",

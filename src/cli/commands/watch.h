@@ -7,11 +7,12 @@
 struct follow;
 struct seen_tenure;
 
-/* What is done with tenures. The functions that return an int: 0, or an exit code after saying why. */
+/* What is done with tenures. */
 struct recording {
-    int (*open)(const struct cli *c, const char *path, int64_t keep_ms); /* keep_ms 0: as usual */
+    struct step (*open)(const struct cli *c, const char *path,
+                        int64_t keep_ms); /* keep_ms 0: as usual */
     /* Of these mutexes, or (count 0) of all; `over` is an eventfd, which is written to when the file is gone. */
-    int (*begin)(struct follow *f, char *const *names, size_t count, int over);
+    struct step (*begin)(struct follow *f, char *const *names, size_t count, int over);
     void (*add)(struct seen_tenure *t); /* under the lock of f */
     bool (*is_gone)(void);
     void (*end)(void);

@@ -18,12 +18,14 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/run/hindrance.h"
 #include "cli/run/listen.h"
-#include "cli/run/plan.h"
 #include "cli/run/poll_thread.h"
+#include "cli/run/run_options.h"
 #include "cli/run/service_watchdog.h"
+#include "cli/shown.h"
+#include "cli/terminal.h"
 
 #define FIRST_READ_MS 20      /* a free lock is acquired sooner: then nothing is read */
 #define SHOW_AFTER_MS 400     /* before that it is not worth a line */
@@ -38,9 +40,10 @@
 #define STATUS_MAX 600
 #define TELL_EVERY_MS 1000
 
-struct watcher {
-    struct plan *p;
+struct acquire_watch {
+    const struct run_options *opts;
     simba_locker *l;
+    int64_t wait_ms;
     int done;                                  /* eventfd: acquire has returned */
     atomic_bool is_canceled;                   /* by the watcher */
     bool on_terminal, is_line_shown, is_there; /* is_there: it has said that it lets nobody in */
@@ -48,17 +51,11 @@ struct watcher {
     struct patience patience;
     int64_t began, next_read; /* next_read: since began */
     atomic_bool has_answered; /* by the other thread, too: not where both would be read at once */
-    int signal, code;         /* why the wait was canceled: a signal, or an exit code; 0: neither */
+    int signal;               /* why the wait was canceled: this signal, or 0 … */
+    struct step given_up;     /* … and this end */
 };
 
 /* ---- the store ----------------------------------------------------------------------------- */
-
-/* Errors that time does not mend. */
-static bool is_final(int code)
-{
-    return code == SIMBA_EDENIED || code == SIMBA_ESCHEMA || code == SIMBA_EUNSUPPORTED ||
-           code == SIMBA_EINVAL;
-}
 
 static struct simba_trouble trouble_of(const simba_locker *l)
 {
@@ -69,8 +66,8 @@ static struct simba_trouble trouble_of(const simba_locker *l)
 }
 
 /* "held by nightly@web1 for 1m05s" */
-static void say_owner(const struct watcher *w, const struct simba_owner *owner, char *out,
-                      size_t size)
+static void owner_text(const struct acquire_watch *w, const struct simba_owner *owner, char *out,
+                       size_t size)
 {
     char held[24];
     struct simba_trouble t = trouble_of(w->l);
@@ -83,106 +80,103 @@ static void say_owner(const struct watcher *w, const struct simba_owner *owner, 
 }
 
 /* The store, if there is room for it. */
-static void show_line(struct watcher *w, const char *error, const struct simba_owner *owner,
+static void show_line(struct acquire_watch *w, const char *error, const struct simba_owner *owner,
                       int64_t waited_ms)
 {
-    const struct cli *c = w->p->c;
+    const struct cli *c = w->opts->c;
     char why[STATUS_MAX], waited[24], line[2 * STATUS_MAX];
-    say_owner(w, owner, why, sizeof why);
+    owner_text(w, owner, why, sizeof why);
     show_duration(waited_ms, waited);
-    snprintf(line, sizeof line, "waiting %s for '%s' on %.200s: %s", waited, w->p->mutex, c->store,
-             error[0] != '\0' ? error : why);
+    snprintf(line, sizeof line, "waiting %s for '%s' on %.200s: %s", waited, w->opts->mutex,
+             c->store, error[0] != '\0' ? error : why);
     w->is_line_shown = true;
     if (width_of(line, strlen(line)) + (int)strlen("simba lock: ") <= status_width())
         print_status(c, "%s", line);
     else
-        print_status(c, "waiting %s for '%s': %s", waited, w->p->mutex,
+        print_status(c, "waiting %s for '%s': %s", waited, w->opts->mutex,
                      error[0] != '\0' ? error : why);
 }
 
-static void clear_line(struct watcher *w)
+static void clear_line(struct acquire_watch *w)
 {
     if (w->is_line_shown)
-        print_status(w->p->c, "%s", "");
+        print_status(w->opts->c, "%s", "");
     w->is_line_shown = false;
 }
 
 /* How long a wait without end still asks a store that has not answered. One that lets nobody in for now
  * is waited for: whoever is in may take as long as an owner. A wait with an end ends by itself. */
-static int64_t left_ms(struct watcher *w, const struct simba_trouble *t)
+static int64_t left_ms(struct acquire_watch *w, const struct simba_trouble *t)
 {
     w->is_there |= t->code == SIMBA_ESTATE;
-    bool has_end = w->p->wait_ms == SIMBA_FOREVER && !w->has_answered && !w->is_there;
+    bool has_end = w->wait_ms == SIMBA_FOREVER && !w->has_answered && !w->is_there;
     return has_end ? hindrance_left_ms(&w->patience, t) : SIMBA_FOREVER;
 }
 
 /* Where there is no line that says it. */
-static void tell_hindrance(struct watcher *w)
+static void tell_hindrance(struct acquire_watch *w)
 {
     struct simba_trouble t = trouble_of(w->l);
-    if (!w->on_terminal && w->p->wait_ms != 0)
-        hindrance_tell(&w->hindrance, w->p, &t, left_ms(w, &t));
+    if (!w->on_terminal && w->wait_ms != 0)
+        hindrance_tell(&w->hindrance, w->opts, &t, left_ms(w, &t));
 }
 
 /* Where the store may only have been slow, also how long it was asked. */
-static int give_up(const struct watcher *w, const char *error, int code)
+static struct step give_up(const struct acquire_watch *w, const char *error, int rc)
 {
     char waited[24];
     struct simba_trouble t = trouble_of(w->l);
-    if (is_final(code) || hindrance_is_absent(&t))
-        return print_error(w->p->c, "%s", error);
-    return print_error(w->p->c, "%s; given up after %s, --wait asks for longer", error,
+    if (cli_error_is_final(rc) || hindrance_is_absent(&t))
+        return print_error(w->opts->c, "%s", error);
+    return print_error(w->opts->c, "%s; given up after %s, --wait asks for longer", error,
                        show_duration(simba_now() - w->began, waited));
 }
 
 /* How long a read may last: the wait does not last longer because of it. */
-static int64_t read_timeout_ms(const struct watcher *w)
+static int64_t read_timeout_ms(const struct acquire_watch *w)
 {
-    int64_t wait_ms = w->p->wait_ms, left = wait_ms - (simba_now() - w->began);
+    int64_t wait_ms = w->wait_ms, left = wait_ms - (simba_now() - w->began);
     if (wait_ms == 0 || wait_ms == SIMBA_FOREVER || left > READ_TIMEOUT_MS)
         return READ_TIMEOUT_MS;
     return left > READ_LEAST_MS ? left : READ_LEAST_MS;
 }
 
-/* 0: wait on, else an exit code after saying why. A store that can be read may still refuse every
- * attempt to acquire. */
-static int read_store(struct watcher *w, int64_t waited_ms)
+/* A store that can be read may still refuse every attempt to acquire. */
+static struct step read_store(struct acquire_watch *w, int64_t waited_ms)
 {
     struct simba_owner owner = {0};
     char error[STATUS_MAX] = "";
-    int code = simba_read(w->p->c->client, w->p->mutex, read_timeout_ms(w), &owner);
+    int rc = simba_read(w->opts->c->client, w->opts->mutex, read_timeout_ms(w), &owner);
     struct simba_trouble t = trouble_of(w->l);
     /* Of a connection that was not made, the attempts know what was seen. */
-    bool is_away = hindrance_is_away(&t), is_refused = code == 0 && is_away;
-    bool says_why = is_refused || (code == SIMBA_ETIMEOUT && is_away);
+    bool is_away = hindrance_is_away(&t), is_refused = rc == 0 && is_away;
+    bool says_why = is_refused || (rc == SIMBA_ETIMEOUT && is_away);
     bool may_wait = left_ms(w, &t) > 0;
     int where =
-        snprintf(error, sizeof error, "mutex '%s' on %.200s: ", w->p->mutex, w->p->c->store);
-    if (code != 0 && !says_why && strncmp(error, cli_error_text(), (size_t)where) != 0)
-        where = 0;
-    if (code != 0 && !says_why)
-        snprintf(error, sizeof error, "%s", cli_error_text());
-    else
-        snprintf(error + where, sizeof error - (size_t)where, "%s", says_why ? t.text : "");
-    if (code == 0 && !is_refused)
+        snprintf(error, sizeof error, "mutex '%s' on %.200s: ", w->opts->mutex, w->opts->c->store);
+    snprintf(error + where, sizeof error - (size_t)where, "%s",
+             says_why  ? t.text
+             : rc != 0 ? simba_error_cause()
+                       : "");
+    if (rc == 0 && !is_refused)
         w->has_answered = true;
-    if (!w->has_answered && (is_final(code) || !may_wait)) {
+    if (!w->has_answered && (cli_error_is_final(rc) || !may_wait)) {
         clear_line(w);
-        return give_up(w, error, code);
+        return give_up(w, error, rc);
     }
     if (w->on_terminal && waited_ms >= SHOW_AFTER_MS)
         show_line(w, error + where, &owner, waited_ms);
-    return 0;
+    return GO_ON;
 }
 
 /* ---- the watcher --------------------------------------------------------------------------- */
 
 /* The signal that ends the wait; 0: none. */
-static int ending_signal(const struct plan *p)
+static int ending_signal(const struct run_options *opts)
 {
     struct signalfd_siginfo info;
     int found = 0;
-    while (read(p->signals.fd, &info, sizeof info) == sizeof info) {
+    while (read(opts->running->signals.fd, &info, sizeof info) == sizeof info) {
         if (signal_ends((int)info.ssi_signo))
             found = (int)info.ssi_signo;
     }
@@ -190,13 +184,13 @@ static int ending_signal(const struct plan *p)
 }
 
 /* Of one try the answer says all. Else nobody looks, and the store is known to answer. */
-static bool needs_no_read(const struct watcher *w)
+static bool needs_no_read(const struct acquire_watch *w)
 {
-    bool is_one_try = w->p->wait_ms == 0 && !w->p->may_be_held;
+    bool is_one_try = w->wait_ms == 0 && !w->opts->may_be_held;
     return is_one_try || (w->has_answered && !w->on_terminal);
 }
 
-static int pause_ms(const struct watcher *w)
+static int pause_ms(const struct acquire_watch *w)
 {
     if (needs_no_read(w))
         return TELL_EVERY_MS;
@@ -206,7 +200,7 @@ static int pause_ms(const struct watcher *w)
 
 /* A cancel that comes before the wait has begun does nothing: so it is repeated until acquire
  * returns. */
-static void cancel(struct watcher *w)
+static void cancel(struct acquire_watch *w)
 {
     struct pollfd done = {w->done, POLLIN, 0};
     w->is_canceled = true;
@@ -217,20 +211,20 @@ static void cancel(struct watcher *w)
 
 static void *watch(void *arg)
 {
-    struct watcher *w = arg;
-    while (w->signal == 0 && w->code == 0) {
-        struct pollfd fds[] = {{w->done, POLLIN, 0}, {w->p->signals.fd, POLLIN, 0}};
+    struct acquire_watch *w = arg;
+    while (w->signal == 0 && !w->given_up.ends) {
+        struct pollfd fds[] = {{w->done, POLLIN, 0}, {w->opts->running->signals.fd, POLLIN, 0}};
         int n = poll(fds, 2, pause_ms(w));
         if (n > 0 && fds[0].revents != 0)
             return NULL;
         if (n > 0 && fds[1].revents != 0)
-            w->signal = ending_signal(w->p);
+            w->signal = ending_signal(w->opts);
         int64_t waited = simba_now() - w->began;
         tell_hindrance(w);
         if (w->signal != 0 || pause_ms(w) != 0)
             continue;
         w->next_read = waited < SHOW_AFTER_MS ? SHOW_AFTER_MS : waited + READ_EVERY_MS;
-        w->code = read_store(w, waited);
+        w->given_up = read_store(w, waited);
     }
     cancel(w);
     return NULL;
@@ -238,119 +232,127 @@ static void *watch(void *arg)
 
 /* ---- the wait ------------------------------------------------------------------------------ */
 
-/* What the library's answer means to whoever called us. */
-static int result_of(const struct plan *p, int code)
+static struct acquisition not_acquired(struct step step)
 {
-    if (code == 0)
-        return ACQUIRED;
-    if (code == SIMBA_EHELD && p->may_be_held)
-        return HELD;
-    if (code == SIMBA_EHELD || code == SIMBA_ETIMEOUT) {
-        print_note(p->c, "%s", cli_error_text());
-        return p->conflict_code;
+    return (struct acquisition){.result = NOT_ACQUIRED, .code = step.code};
+}
+
+/* What the library's answer means to whoever called us. */
+static struct acquisition result_of(const struct run_options *opts, int rc)
+{
+    if (rc == 0)
+        return (struct acquisition){.result = ACQUIRED};
+    if (rc == SIMBA_EHELD && opts->may_be_held)
+        return (struct acquisition){.result = HELD_BY_ANOTHER};
+    if (rc == SIMBA_EHELD || rc == SIMBA_ETIMEOUT) {
+        print_note(opts->c, "%s", simba_error_text());
+        return not_acquired(end_with(opts->conflict_code));
     }
-    return print_error(p->c, "%s%s", cli_error_text(),
-                       code == SIMBA_ENOTYET && p->argv != NULL ? "; CMD is not run" : "");
+    return not_acquired(
+        print_error(opts->c, "%s%s", simba_error_text(),
+                    rc == SIMBA_ENOTYET && opts->argv != NULL ? "; CMD is not run" : ""));
 }
 
 /* Is it worth asking again after that answer? */
-static bool may_ask_again(struct watcher *w, int code)
+static bool may_ask_again(struct acquire_watch *w, int rc)
 {
-    const struct cli *c = w->p->c;
+    const struct cli *c = w->opts->c;
     struct simba_trouble t = trouble_of(w->l);
     int64_t lease_ms = c->ttl_ms + c->transition_ms;
-    if (code == SIMBA_ESTORE)
+    if (rc == SIMBA_ESTORE)
         return hindrance_left_ms(&w->patience, &t) > 0;
-    return code == SIMBA_ENOTYET && t.until - simba_now() <= lease_ms &&
+    return rc == SIMBA_ENOTYET && t.until - simba_now() <= lease_ms &&
            simba_now() - w->began < lease_ms + SHUT_GRACE_MS;
 }
 
 /* Of one try after another, each of which begins with no trouble. */
-static void tell_tries(struct watcher *w)
+static void tell_tries(struct acquire_watch *w)
 {
     struct simba_trouble t = trouble_of(w->l);
     t.since = w->began;
     if (!w->on_terminal)
-        hindrance_tell(&w->hindrance, w->p, &t, hindrance_left_ms(&w->patience, &t));
+        hindrance_tell(&w->hindrance, w->opts, &t, hindrance_left_ms(&w->patience, &t));
 }
 
 /* A try. Where it is no conflict that another has it, the answer is what counts: a store that is busy,
  * or does not grant what is free, is asked again for a while. */
-static int try_once(struct watcher *w)
+static int try_once(struct acquire_watch *w)
 {
-    int code = simba_locker_acquire(w->l, 0);
-    if (w->p->may_be_held && code == SIMBA_ENOTYET && may_ask_again(w, code) && !w->on_terminal)
-        print_note(w->p->c, "%s; waiting for the end of that", cli_error_text());
-    while (w->p->may_be_held && !w->is_canceled && may_ask_again(w, code)) {
-        if (code == SIMBA_ESTORE)
+    int rc = simba_locker_acquire(w->l, 0);
+    if (w->opts->may_be_held && rc == SIMBA_ENOTYET && may_ask_again(w, rc) && !w->on_terminal)
+        print_note(w->opts->c, "%s; waiting for the end of that", simba_error_text());
+    while (w->opts->may_be_held && !w->is_canceled && may_ask_again(w, rc)) {
+        if (rc == SIMBA_ESTORE)
             tell_tries(w);
         poll(NULL, 0, ASK_AGAIN_MS);
-        code = simba_locker_acquire(w->l, 0);
+        rc = simba_locker_acquire(w->l, 0);
     }
-    return code;
+    return rc;
 }
 
 /* With an end, or as one try. */
-static int try_or_wait(struct watcher *w)
+static int try_or_wait(struct acquire_watch *w)
 {
-    int64_t wait_ms = w->p->wait_ms;
+    int64_t wait_ms = w->wait_ms;
     if (wait_ms != 0 && wait_ms != SIMBA_FOREVER) {
         int64_t left = wait_ms - (simba_now() - w->began);
         return simba_locker_acquire(w->l, left > 0 ? left : 0);
     }
-    int code = w->has_answered ? SIMBA_EHELD : try_once(w);
-    if (code == SIMBA_EHELD || code == SIMBA_ENOTYET)
+    int rc = w->has_answered ? SIMBA_EHELD : try_once(w);
+    if (rc == SIMBA_EHELD || rc == SIMBA_ENOTYET)
         w->has_answered = true;
-    if (code == 0 || code == SIMBA_ECANCELED || wait_ms == 0 || is_final(code))
-        return code;
+    if (rc == 0 || rc == SIMBA_ECANCELED || wait_ms == 0 || cli_error_is_final(rc))
+        return rc;
     return simba_locker_acquire(w->l, SIMBA_FOREVER);
 }
 
-static int acquire_watched(struct plan *p, simba_locker *l, int64_t began, bool has_answered,
-                           int *signal)
+static struct acquisition acquire_watched(const struct run_options *opts, simba_locker *l,
+                                          int64_t wait_ms, int64_t began, bool has_answered)
 {
-    struct watcher w = {.p = p,
-                        .l = l,
-                        .done = eventfd(0, EFD_CLOEXEC),
-                        .on_terminal = !p->c->quiet && isatty(STDERR_FILENO) != 0,
-                        .has_answered = has_answered,
-                        .patience = hindrance_patience(),
-                        .began = began,
-                        .next_read = FIRST_READ_MS};
+    struct acquire_watch w = {.opts = opts,
+                              .l = l,
+                              .wait_ms = wait_ms,
+                              .done = eventfd(0, EFD_CLOEXEC),
+                              .on_terminal = !opts->c->quiet && isatty(STDERR_FILENO) != 0,
+                              .has_answered = has_answered,
+                              .patience = hindrance_patience(),
+                              .began = began,
+                              .next_read = FIRST_READ_MS};
     pthread_t thread;
-    if (!poll_thread_start(p->c))
-        return EXIT_TROUBLE;
+    if (!poll_thread_start(opts->c))
+        return not_acquired(end_with(EXIT_TROUBLE));
     if (w.done < 0 || pthread_create(&thread, NULL, watch, &w) != 0)
-        return print_error(p->c, "cannot wait for '%s' on %s: out of threads or file descriptors",
-                           p->mutex, p->c->store);
-    int code = try_or_wait(&w);
+        return not_acquired(
+            print_error(opts->c, "cannot wait for '%s' on %s: out of threads or file descriptors",
+                        opts->mutex, opts->c->store));
+    int rc = try_or_wait(&w);
     (void)!write(w.done, &(uint64_t){1}, sizeof(uint64_t));
     pthread_join(thread, NULL);
     close(w.done);
     clear_line(&w);
-    *signal = w.signal;
-    return w.signal != 0 || w.code != 0 ? w.code : result_of(p, code);
+    if (w.signal != 0)
+        return (struct acquisition){.result = NOT_ACQUIRED, .signal = w.signal};
+    return w.given_up.ends ? not_acquired(w.given_up) : result_of(opts, rc);
 }
 
-int acquire(struct plan *p, simba_locker *l, int *signal)
+struct acquisition acquire(const struct run_options *opts, simba_locker *l, int64_t wait_ms)
 {
-    *signal = 0;
     int64_t began = simba_now();
-    int first = p->c->is_driven ? simba_locker_acquire(l, 0) : SIMBA_ETIMEOUT;
+    int first = opts->c->is_driven ? simba_locker_acquire(l, 0) : SIMBA_ETIMEOUT;
     if (first == 0)
-        return ACQUIRED;
-    bool is_over = p->c->is_driven && p->wait_ms > 0 && p->wait_ms != SIMBA_FOREVER &&
-                   simba_now() - began >= p->wait_ms;
-    int code = is_final(first) || is_over
-                   ? result_of(p, first)
-                   : acquire_watched(p, l, began, first == SIMBA_EHELD, signal);
-    poll_thread_stop(p->c);
-    if (code != ACQUIRED) {
-        listen_end(p);
+        return (struct acquisition){.result = ACQUIRED};
+    bool is_over = opts->c->is_driven && wait_ms > 0 && wait_ms != SIMBA_FOREVER &&
+                   simba_now() - began >= wait_ms;
+    struct acquisition a = cli_error_is_final(first) || is_over
+                               ? result_of(opts, first)
+                               : acquire_watched(opts, l, wait_ms, began, first == SIMBA_EHELD);
+    poll_thread_stop(opts->c);
+    if (a.result != ACQUIRED) {
+        listen_end(opts);
         service_watchdog_end();
         /* which gives back a lock that was granted in spite of the cancel */
         struct simba_trouble t = trouble_of(l);
-        simba_close(p->c->client, hindrance_is_away(&t) ? CLOSE_AWAY_MS : CLOSE_TIMEOUT_MS);
+        simba_close(opts->c->client, hindrance_is_away(&t) ? CLOSE_AWAY_MS : CLOSE_TIMEOUT_MS);
     }
-    return code;
+    return a;
 }

@@ -4,10 +4,19 @@
 
 #include <simba.h>
 
-struct plan;
+struct run_options;
 
-/* Waits for the lock. ACQUIRED, or an exit code after saying why; *signal: what ended the wait. HELD:
- * another has it, which the plan takes without a word. */
-enum { ACQUIRED = -1, HELD = -2 };
-int acquire(struct plan *p, simba_locker *l, int *signal);
+/* How the wait has ended. */
+struct acquisition {
+    enum {
+        ACQUIRED,
+        HELD_BY_ANOTHER, /* which the options take without a word … */
+        NOT_ACQUIRED     /* … and anything else, which has been said */
+    } result;
+    int code;   /* of NOT_ACQUIRED: how the command exits, … */
+    int signal; /* … if not by this signal, which has ended the wait; 0: none has */
+};
+
+/* Waits for the lock, so long; 0: tries once. */
+struct acquisition acquire(const struct run_options *opts, simba_locker *l, int64_t wait_ms);
 #endif

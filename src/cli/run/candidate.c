@@ -9,15 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/run/clock.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/run/guard.h"
 #include "cli/run/hindrance.h"
 #include "cli/run/listen.h"
-#include "cli/run/plan.h"
 #include "cli/run/relay.h"
+#include "cli/run/run_options.h"
 #include "cli/run/service_watchdog.h"
+#include "cli/shown.h"
 
 #define BUSY_MS 100     /* how soon it is seen that a tenure was lost under schedule's work … */
 #define IDLE_MS 1000    /* … otherwise the library calls us */
@@ -31,17 +33,16 @@ void candidate_end(struct candidate *c, int code)
 {
     struct keeper *k = &c->keeper;
     pthread_mutex_lock(&k->lock);
-    c->is_end = true;
-    c->code = code;
+    c->end = end_with(code);
     pthread_mutex_unlock(&k->lock);
     keeper_wake(k);
 }
 
 void candidate_flush(struct candidate *c)
 {
-    int code = flush_stdout(c->keeper.p->c);
-    if (code != 0)
-        candidate_end(c, code);
+    struct step flushed = flush_stdout(c->keeper.opts->c);
+    if (flushed.ends)
+        candidate_end(c, flushed.code);
 }
 
 /* ---- what the keeper asks ------------------------------------------------------------------ */
@@ -57,7 +58,7 @@ static void on_outcome(void *data, const struct outcome *o)
 {
     struct candidate *c = data;
     if (!c->accepts(c->data, o))
-        c->step = STEP_DOWN;
+        c->leave = STEP_DOWN;
 }
 
 static void stop(struct candidate *c)
@@ -70,38 +71,37 @@ static void stop(struct candidate *c)
 /* Who hangs would hang again: the others have a lease to take over. */
 static int64_t pause_after_stall(const struct candidate *c)
 {
-    const struct plan *p = c->keeper.p;
+    const struct run_options *opts = c->keeper.opts;
     char pause[24];
-    int64_t lease_ms = p->c->ttl_ms + p->c->transition_ms;
-    print_note(p->c, "mutex '%s' on %s: left to others for a lease, %s", p->mutex, p->c->store,
-               show_duration(lease_ms, pause));
-    return lease_ms * NS_PER_MS + p->kill_after;
+    int64_t lease_ms = opts->c->ttl_ms + opts->c->transition_ms;
+    print_note(opts->c, "mutex '%s' on %s: left to others for a lease, %s", opts->mutex,
+               opts->c->store, show_duration(lease_ms, pause));
+    return lease_ms * NS_PER_MS + opts->kill_after;
 }
 
 /* A hook has failed. */
 static int64_t pause_after_failure(const struct candidate *c)
 {
-    const struct plan *p = c->keeper.p;
+    const struct run_options *opts = c->keeper.opts;
     char pause[24];
-    print_note(p->c, "mutex '%s' on %s: left to others for a ttl, %s", p->mutex, p->c->store,
-               show_duration(p->c->ttl_ms, pause));
-    return p->c->ttl_ms * NS_PER_MS;
+    print_note(opts->c, "mutex '%s' on %s: left to others for a ttl, %s", opts->mutex,
+               opts->c->store, show_duration(opts->c->ttl_ms, pause));
+    return opts->c->ttl_ms * NS_PER_MS;
 }
 
 /* A scheduler has stopped itself, and its error was shown (says_errors): what comes next, once until it
  * leads again, or can. */
 static void on_stopped_itself(struct candidate *c, int64_t ttl_ms)
 {
-    const struct plan *p = c->keeper.p;
+    const struct run_options *opts = c->keeper.opts;
     char pause[24];
-    if (p->fail_fast) {
-        print_error(p->c, "mutex '%s' on %s: contending has stopped; giving up (--fail-fast)",
-                    p->mutex, p->c->store);
-        c->is_end = true;
-        c->code = EXIT_TROUBLE;
+    if (opts->fail_fast) {
+        c->end = print_error(opts->c,
+                             "mutex '%s' on %s: contending has stopped; giving up (--fail-fast)",
+                             opts->mutex, opts->c->store);
     } else if (!c->is_stop_said) {
-        print_error(p->c, "mutex '%s' on %s: contending has stopped; trying again every %s",
-                    p->mutex, p->c->store, show_duration(ttl_ms, pause));
+        print_error(opts->c, "mutex '%s' on %s: contending has stopped; trying again every %s",
+                    opts->mutex, opts->c->store, show_duration(ttl_ms, pause));
     }
     c->is_stop_said = true;
 }
@@ -110,44 +110,42 @@ static void on_stopped_itself(struct candidate *c, int64_t ttl_ms)
  * good as none. The library has said why. */
 static void check_schedule(struct candidate *c)
 {
-    const struct plan *p = c->keeper.p;
+    const struct run_options *opts = c->keeper.opts;
     struct simba_metrics m = SIMBA_METRICS_INIT;
-    if (!p->fail_fast || c->is_end || simba_metrics_read(p->c->client, &m) != 0 ||
+    if (!opts->fail_fast || c->end.ends || simba_metrics_read(opts->c->client, &m) != 0 ||
         m.schedules_blocked == 0)
         return;
-    print_error(p->c, "mutex '%s' on %s: nothing runs; giving up (--fail-fast)", p->mutex,
-                p->c->store);
-    c->is_end = true;
-    c->code = EXIT_TROUBLE;
+    c->end = print_error(opts->c, "mutex '%s' on %s: nothing runs; giving up (--fail-fast)",
+                         opts->mutex, opts->c->store);
 }
 
 /* It is stopped by us; or by itself, when a scheduler finds a note that is not of a schedule, may not write
  * its own, or has got no thread for its work. */
-static void step(struct candidate *c, bool is_idle)
+static void stop_or_start(struct candidate *c, bool is_idle)
 {
-    const struct plan *p = c->keeper.p;
-    int64_t now = now_ns(), later = now + p->c->ttl_ms * NS_PER_MS;
+    const struct run_options *opts = c->keeper.opts;
+    int64_t now = clock_now(), later = now + opts->c->ttl_ms * NS_PER_MS;
     uint64_t ended = c->keeper.ended_by_guard;
     if (ended != c->left_tenure && c->keeper.ended_reason == SIMBA_STALLED)
-        c->step = STEP_BACK;
-    else if (ended != c->left_tenure && p->on_released != NULL && c->step == STAY)
-        c->step = STEP_ASIDE; /* on_released has been begun, so the tenure must not go on */
+        c->leave = STEP_BACK;
+    else if (ended != c->left_tenure && opts->on_released != NULL && c->leave == STAY)
+        c->leave = STEP_ASIDE; /* on_released has been begun, so the tenure must not go on */
     c->left_tenure = ended;
-    if (c->step != STAY && c->again_at == 0) {
-        c->again_at = c->step == STEP_BACK   ? now + pause_after_stall(c)
-                      : c->step == STEP_DOWN ? now + pause_after_failure(c)
-                                             : now;
-        if (c->step == STEP_DOWN ||
+    if (c->leave != STAY && c->again_at == 0) {
+        c->again_at = c->leave == STEP_BACK   ? now + pause_after_stall(c)
+                      : c->leave == STEP_DOWN ? now + pause_after_failure(c)
+                                              : now;
+        if (c->leave == STEP_DOWN ||
             simba_contender_fail(c->contender, ended, c->keeper.ended_reason) != 0)
             simba_contender_stop(c->contender);
     } else if (is_idle && c->again_at == 0) {
         c->again_at = later;
-        on_stopped_itself(c, p->c->ttl_ms);
+        on_stopped_itself(c, opts->c->ttl_ms);
     } else if (is_idle && now >= c->again_at) {
         c->again_at = 0;
         simba_contender_start(c->contender);
     }
-    c->step = STAY;
+    c->leave = STAY;
 }
 
 static bool runs_cmd(const struct keeper *k)
@@ -163,31 +161,31 @@ static void tell_hindrance(struct candidate *c)
         return;
     if (!simba_contender_is_owner(c->contender))
         simba_contender_trouble(c->contender, &t);
-    hindrance_tell(&c->hindrance, c->keeper.p, &t, SIMBA_FOREVER);
+    hindrance_tell(&c->hindrance, c->keeper.opts, &t, SIMBA_FOREVER);
 }
 
 /* A signal that ends us went to CMD, too. CMD may take its time, under the mutex, as under simba lock:
  * the lease is renewed until it has ended. */
-static int on_turn(void *data)
+static bool on_turn(void *data, int *pause_ms)
 {
     struct candidate *c = data;
     const struct keeper *k = &c->keeper;
     bool is_idle = simba_contender_status(c->contender) == SIMBA_INITIAL;
-    if (k->is_guard_dead && !c->is_end) {
-        c->is_end = true;
-        c->code = EXIT_TROUBLE;
-    }
+    if (k->is_guard_dead && !c->end.ends)
+        c->end = end_with(EXIT_TROUBLE);
     check_schedule(c);
-    if (!k->is_stopping && (c->is_end || (k->has_ending_signal && !runs_cmd(k))))
+    if (!k->is_stopping && (c->end.ends || (k->has_ending_signal && !runs_cmd(k))))
         stop(c);
     else if (k->is_stopping && is_idle)
-        return -1;
+        return false;
+    *pause_ms = STOPPING_MS;
     if (k->is_stopping)
-        return STOPPING_MS;
-    step(c, is_idle);
+        return true;
+    stop_or_start(c, is_idle);
     tell_hindrance(c);
     bool is_awaited = k->job.is_wanted && !k->job.is_over && !k->job.is_detached;
-    return is_awaited || c->again_at != 0 ? BUSY_MS : IDLE_MS;
+    *pause_ms = is_awaited || c->again_at != 0 ? BUSY_MS : IDLE_MS;
+    return true;
 }
 
 /* ---- the beginning and the end ------------------------------------------------------------- */
@@ -195,48 +193,48 @@ static int on_turn(void *data)
 /* On a terminal: whom we wait for. */
 static void report_owner(const struct candidate *c)
 {
-    const struct plan *p = c->keeper.p;
+    const struct run_options *opts = c->keeper.opts;
     struct simba_owner o;
     char since[24];
-    if (p->c->quiet || isatty(STDERR_FILENO) == 0 ||
-        simba_read(p->c->client, p->mutex, READ_TIMEOUT_MS, &o) != 0 || o.id[0] == '\0' ||
+    if (opts->c->quiet || isatty(STDERR_FILENO) == 0 ||
+        simba_read(opts->c->client, opts->mutex, READ_TIMEOUT_MS, &o) != 0 || o.id[0] == '\0' ||
         strcmp(o.id, c->keeper.id) == 0)
         return;
-    print_note(p->c, "waiting for '%s' on %s: held by %s%s%s", p->mutex, p->c->store, o.id,
+    print_note(opts->c, "waiting for '%s' on %s: held by %s%s%s", opts->mutex, opts->c->store, o.id,
                o.acquired_at != 0 ? " for " : "",
                o.acquired_at != 0 ? show_duration(simba_now() - o.acquired_at, since) : "");
 }
 
 /* What is wrong with a store that does not answer. */
-static void say_silence(const struct plan *p, int rc, const struct simba_trouble *t,
+static void say_silence(const struct run_options *opts, int rc, const struct simba_trouble *t,
                         int64_t left_ms)
 {
     char left[24], next[80] = "; trying again until it works";
-    if (p->fail_fast && left_ms == 0)
+    if (opts->fail_fast && left_ms == 0)
         snprintf(next, sizeof next, "; giving up (--fail-fast)");
-    else if (p->fail_fast)
+    else if (opts->fail_fast)
         snprintf(next, sizeof next, "; trying again for another %s (--fail-fast)",
                  show_duration(left_ms, left));
     if (rc != 0)
-        print_error(p->c, "%s%s", simba_error_text(), next);
+        print_error(opts->c, "%s%s", simba_error_text(), next);
     else
-        print_error(p->c, "mutex '%s' on %s: %s%s", p->mutex, p->c->store, t->text, next);
+        print_error(opts->c, "mutex '%s' on %s: %s%s", opts->mutex, opts->c->store, t->text, next);
 }
 
 /* Says it once, and then only that the store answers, or that we give up. */
 static void *report_startup(void *arg)
 {
     struct candidate *c = arg;
-    const struct plan *p = c->keeper.p;
+    const struct run_options *opts = c->keeper.opts;
     struct simba_owner owner;
     struct patience patience = hindrance_patience();
     for (bool has_failed = false;;) {
         int rc = simba_contender_wait(c->contender, SIMBA_RUNNING,
-                                      has_failed && !p->fail_fast ? SIMBA_FOREVER : SILENCE_MS);
+                                      has_failed && !opts->fail_fast ? SIMBA_FOREVER : SILENCE_MS);
         if (rc == 0) {
             relay_notify_ready();
             if (has_failed)
-                print_note(p->c, "mutex '%s': %s answers again", p->mutex, p->c->store);
+                print_note(opts->c, "mutex '%s': %s answers again", opts->mutex, opts->c->store);
             report_owner(c);
             c->is_started = true;
             return NULL;
@@ -244,16 +242,16 @@ static void *report_startup(void *arg)
         if (rc != SIMBA_ETIMEOUT)
             return NULL;
         struct simba_trouble t = {.code = 0};
-        rc = simba_read(p->c->client, p->mutex, READ_TIMEOUT_MS, &owner);
+        rc = simba_read(opts->c->client, opts->mutex, READ_TIMEOUT_MS, &owner);
         simba_contender_trouble(c->contender, &t);
         int64_t left = hindrance_left_ms(&patience, &t);
         bool is_early = simba_now() - patience.began < SAID_MS;
-        bool is_end = p->fail_fast && left == 0;
+        bool is_end = opts->fail_fast && left == 0;
         if ((rc == 0 && !hindrance_is_away(&t)) ||
-            (is_early && (p->fail_fast || rc == SIMBA_ETIMEOUT)))
+            (is_early && (opts->fail_fast || rc == SIMBA_ETIMEOUT)))
             continue;
         if (!has_failed || is_end)
-            say_silence(p, rc, &t, left);
+            say_silence(opts, rc, &t, left);
         has_failed = true;
         if (is_end) {
             candidate_end(c, EXIT_TROUBLE);
@@ -275,22 +273,20 @@ static int contend(struct candidate *c)
     if (pthread_create(&thread, NULL, report_startup, c) == 0)
         pthread_detach(thread);
     keeper_run(k);
-    listen_end(k->p);
+    listen_end(k->opts);
     service_watchdog_end();
-    simba_close(k->p->c->client, CLOSE_TIMEOUT_MS);
-    return c->code;
+    simba_close(k->opts->c->client, CLOSE_TIMEOUT_MS);
+    return c->end.code;
 }
 
-void candidate_run(struct candidate *c, struct plan *p, int (*create)(void *data))
+void candidate_run(struct candidate *c, const struct run_options *opts,
+                   struct step (*create)(void *data))
 {
-    int code = keeper_begin(&c->keeper, p);
-    if (code == 0)
-        code = create(c->data);
-    if (code == 0)
-        code = listen_begin(p, c->contender, NULL);
-    if (code == 0)
-        code = contend(c);
-    listen_end(p);
+    struct step step = keeper_begin(&c->keeper, opts);
+    step = AND_THEN(step, create(c->data));
+    step = AND_THEN(step, listen_begin(opts, c->contender, NULL));
+    int code = step.ends ? step.code : contend(c);
+    listen_end(opts);
     guard_end(c->keeper.guard);
     fflush(stdout);
     _exit(code);

@@ -7,6 +7,7 @@
 
 #include "cli/run/hindrance.h"
 #include "cli/run/keeper.h"
+#include "cli/step.h"
 
 struct candidate {
     struct keeper keeper;
@@ -19,19 +20,18 @@ struct candidate {
     /* under the keeper's lock: */
     int64_t again_at; /* contend again then; 0: as usual */
     /* lead no more; try again at once, after a ttl, after a lease */
-    enum { STAY, STEP_ASIDE, STEP_DOWN, STEP_BACK } step;
+    enum { STAY, STEP_ASIDE, STEP_DOWN, STEP_BACK } leave;
     bool is_stop_said;    /* that a scheduler has stopped itself */
     uint64_t left_tenure; /* the last one that was left because the guard has ended it */
-    bool is_end;          /* and with this exit code: */
-    int code;
+    struct step end;      /* it is to end, and how */
 
     atomic_bool is_started; /* the store has answered, and what is to be said of that is said */
     struct hindrance hindrance;
 };
 
-/* Opens the store, contends until a signal, hands over in order, and exits. create() gets data, and
- * returns 0, or an exit code after saying why. */
-_Noreturn void candidate_run(struct candidate *c, struct plan *p, int (*create)(void *data));
+/* Opens the store, contends until a signal, hands over in order, and exits. create() gets data. */
+_Noreturn void candidate_run(struct candidate *c, const struct run_options *opts,
+                             struct step (*create)(void *data));
 
 /* From any thread: */
 void candidate_end(struct candidate *c, int code);

@@ -8,17 +8,17 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "cli/output.h"
-#include "cli/run/clock.h"
-#include "cli/run/plan.h"
+#include "base/clock.h"
+#include "cli/run/run_options.h"
 #include "cli/run/spawn.h"
+#include "cli/shown.h"
 
 void check_begin(struct check *c)
 {
-    if (c->p->check == NULL)
+    if (c->opts->check == NULL)
         return;
     c->failures = 0;
-    c->next_at = now_ns() + c->p->check_every;
+    c->next_at = clock_now() + c->opts->check_every;
 }
 
 void check_drop(struct check *c)
@@ -34,17 +34,17 @@ void check_end(struct check *c)
     check_drop(c);
 }
 
-bool check_tick(struct check *c, const struct tenure *t, int live)
+bool check_tick(struct check *c, const struct cmd_tenure *t, int live)
 {
-    c->next_at = now_ns() + c->p->check_every;
+    c->next_at = clock_now() + c->opts->check_every;
     if (c->pid > 0) {
         c->is_late = true;
         kill(-c->pid, SIGKILL);
         return true; /* that it has failed is seen when it is waited for */
     }
-    c->began = now_ns();
+    c->began = clock_now();
     c->is_late = c->is_dropped = false;
-    c->error = spawn_check(c->p, t, live, &c->pid);
+    c->error = spawn_check(c->opts, t, live, &c->pid);
     if (c->pid < 0)
         c->pid = 0;
     if (c->error != 0)
@@ -76,15 +76,16 @@ enum check_result check_reap(struct check *c)
 
 const char *check_explain(const struct check *c, char out[CHECK_TEXT_MAX])
 {
-    const char *text = c->p->check[2];
+    const char *text = c->opts->check[2];
     char took[24];
     if (c->error != 0)
         snprintf(out, CHECK_TEXT_MAX, "--check '%.100s' cannot be run: %s", text,
                  strerror(c->error));
     else if (c->is_late || c->failures == 0) /* none has failed: then the first still runs */
-        snprintf(out, CHECK_TEXT_MAX, "--check '%.100s' has not ended after %s", text,
-                 show_duration((c->is_late ? c->p->check_every : now_ns() - c->began) / NS_PER_MS,
-                               took));
+        snprintf(
+            out, CHECK_TEXT_MAX, "--check '%.100s' has not ended after %s", text,
+            show_duration((c->is_late ? c->opts->check_every : clock_now() - c->began) / NS_PER_MS,
+                          took));
     else if (WIFSIGNALED(c->status))
         snprintf(out, CHECK_TEXT_MAX, "--check '%.100s' was killed by signal %d", text,
                  WTERMSIG(c->status));

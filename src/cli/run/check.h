@@ -6,11 +6,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct plan;
-struct tenure;
+struct run_options;
+struct cmd_tenure;
 
 struct check {
-    const struct plan *p;
+    const struct run_options *opts;
     pid_t pid;       /* 0: it does not run */
     int64_t began;   /* the last run */
     int64_t next_at; /* the next is due, and the last has to be over; 0: none is to be run */
@@ -26,7 +26,7 @@ void check_end(struct check *c);
 void check_drop(struct check *c); /* kills the run that is on: it shows nothing */
 
 /* At next_at. live: as for spawn_command(). False: it cannot be run. */
-bool check_tick(struct check *c, const struct tenure *t, int live);
+bool check_tick(struct check *c, const struct cmd_tenure *t, int live);
 
 /* After SIGCHLD, before others are waited for. */
 enum check_result { CHECK_NONE, CHECK_PASSED, CHECK_FAILED };

@@ -28,21 +28,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
 #include "cli/run/channel.h"
-#include "cli/run/clock.h"
+#include "cli/run/cmd_watch.h"
 #include "cli/run/outage.h"
-#include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
+#include "cli/run/run_options.h"
 #include "cli/run/spawn.h"
-#include "cli/run/watch.h"
+#include "cli/shown.h"
 
 #define FLOOD_PAUSE_MS 10 /* nobody needs to report more often */
 
 struct guard {
-    const struct plan *p;
+    const struct run_options *opts;
     int channel; /* -1: the keeper is gone */
     pid_t keeper;
     int timer, children;
@@ -60,7 +61,7 @@ struct guard {
     bool is_shared;           /* CMD is in the keeper's process group */
     int64_t kill_at;
     int64_t on_released_until; /* it must have ended by then */
-    struct watch watch;
+    struct cmd_watch watch;
 };
 
 static void report(const struct guard *g, enum message_kind kind, int number)
@@ -76,10 +77,11 @@ static int64_t due_at(const struct guard *g)
     if (g->is_ending)
         return g->kill_at;
     if (g->cmd != 0 && g->job == JOB_ON_RELEASED)
-        return g->on_released_until - plan_lease_margin(g->p->c) / 2;
+        return g->on_released_until - run_options_lease_margin(g->opts->c) / 2;
     if (g->cmd == 0 && !g->on_released_due)
         return 0;
-    int64_t at = *g->p->deadline - g->p->kill_after, watch = watch_due_at(&g->watch);
+    int64_t at = *g->opts->running->deadline - g->opts->kill_after,
+            watch = cmd_watch_due_at(&g->watch);
     return watch != 0 && watch < at ? watch : at;
 }
 
@@ -108,7 +110,7 @@ static bool reap(struct guard *g)
         if (pid == 0)
             return false;
         if (pid == g->watch.check.pid) { /* nobody else may wait for it */
-            watch_reap(&g->watch);
+            cmd_watch_reap(&g->watch);
             continue;
         }
         waitpid(pid, &status, 0);
@@ -139,8 +141,8 @@ static void run_on_released(struct guard *g);
 /* Nothing is left of the command, or nothing that matters. */
 static void on_empty(struct guard *g)
 {
-    if (!g->p->checks_tenure || !g->on_released_due)
-        watch_end(&g->watch); /* before the next can be sent */
+    if (!g->opts->checks_tenure || !g->on_released_due)
+        cmd_watch_end(&g->watch); /* before the next can be sent */
     report(g, MESSAGE_EMPTY, g->status);
     g->cmd = 0;
     g->has_ended = g->is_ending = false;
@@ -167,7 +169,7 @@ static void kill_tree(struct guard *g)
             break;
         bool was_said = left.is_said;
         int pause_ms = process_tree_pause_ms(
-            &left, g->p,
+            &left, g->opts,
             is_owned ? ", and the mutex is not free" : ", and another may own the mutex beside it");
         if (left.is_said && !was_said)
             report(g, MESSAGE_DENIED, left.denied);
@@ -181,24 +183,24 @@ static void kill_tree(struct guard *g)
 /* Tells the tree to end. Stopped processes are woken to hear it. */
 static void end_tree(struct guard *g)
 {
-    int64_t at = now_ns() + g->p->kill_after;
-    int64_t latest = g->job == JOB_ON_RELEASED ? g->on_released_until : *g->p->deadline;
+    int64_t at = clock_now() + g->opts->kill_after;
+    int64_t latest = g->job == JOB_ON_RELEASED ? g->on_released_until : *g->opts->running->deadline;
     g->kill_at = at < latest ? at : latest;
     g->is_ending = true;
     check_end(&g->watch.check);
-    signal_tree(g, g->p->signal);
+    signal_tree(g, g->opts->signal);
     signal_tree(g, SIGCONT);
     set_timer(g);
 }
 
 static void report_loss(const struct guard *g, enum simba_reason reason, const char *why)
 {
-    const struct plan *p = g->p;
+    const struct run_options *opts = g->opts;
     bool runs = g->cmd != 0 && g->job == JOB_CMD;
-    const char *next = p->on_released != NULL ? "running --on-released" : "staying a candidate";
-    print_loss(p->c, reason_name(reason), "lost '%s' on %s: %s; %s%s%s", p->mutex, g->tenure.store,
-               why, runs ? "sending " : next, runs ? signal_name(p->signal) : "",
-               runs ? " to CMD" : "");
+    const char *next = opts->on_released != NULL ? "running --on-released" : "staying a candidate";
+    print_loss(opts->c, reason_name(reason), "lost '%s' on %s: %s; %s%s%s", opts->mutex,
+               g->tenure.store, why, runs ? "sending " : next,
+               runs ? signal_name(opts->signal) : "", runs ? " to CMD" : "");
 }
 
 static void end_for_lease(struct guard *g, enum simba_reason reason)
@@ -220,13 +222,13 @@ static void end_for_lease(struct guard *g, enum simba_reason reason)
 static void on_cmd_ended(struct guard *g)
 {
     check_drop(&g->watch.check); /* it may be all that is left */
-    if (g->p->rest == REST_LEAVE) {
+    if (g->opts->rest == REST_LEAVE) {
         on_empty(g);
         return;
     }
     int count = process_tree_signal(0, 0, NULL);
     report(g, MESSAGE_ENDED, count > 0 ? count : 1);
-    if (g->p->rest == REST_KILL && !g->is_ending)
+    if (g->opts->rest == REST_KILL && !g->is_ending)
         end_tree(g);
 }
 
@@ -249,27 +251,27 @@ static void on_children(struct guard *g)
 
 static char **argv_of(const struct guard *g)
 {
-    return g->job == JOB_ON_RELEASED ? g->p->on_released : g->p->argv;
+    return g->job == JOB_ON_RELEASED ? g->opts->on_released : g->opts->argv;
 }
 
-static struct tenure tenure_of(const struct guard *g)
+static struct cmd_tenure tenure_of(const struct guard *g)
 {
-    return (struct tenure){.id = g->tenure.id,
-                           .store = g->tenure.store,
-                           .token = g->tenure.token,
-                           .tick = g->job == JOB_CMD ? g->tenure.tick : 0};
+    return (struct cmd_tenure){.id = g->tenure.id,
+                               .store = g->tenure.store,
+                               .token = g->tenure.token,
+                               .tick = g->job == JOB_CMD ? g->tenure.tick : 0};
 }
 
 static int start(struct guard *g)
 {
-    struct tenure t = tenure_of(g);
+    struct cmd_tenure t = tenure_of(g);
     if (g->job == JOB_ON_RELEASED) {
         t.reason = reason_name(g->reason);
     } else if (g->watch.progress.fd >= 0) {
         t.notify_socket = g->watch.progress.address;
-        t.watchdog_ns = g->p->progress;
+        t.watchdog_ns = g->opts->progress;
     }
-    return spawn_command(g->p, argv_of(g), &t, g->live, &g->cmd, &g->is_shared);
+    return spawn_command(g->opts, argv_of(g), &t, g->live, &g->cmd, &g->is_shared);
 }
 
 /* Without such a command it has ended already. If exec fails, the child's end follows. */
@@ -278,9 +280,9 @@ static void run_job(struct guard *g, enum job job)
     g->job = job;
     g->status = 0;
     g->has_ended = g->is_ending = false;
-    struct tenure t = tenure_of(g);
+    struct cmd_tenure t = tenure_of(g);
     if (job == JOB_CMD)
-        watch_begin(&g->watch, &t, g->live);
+        cmd_watch_begin(&g->watch, &t, g->live);
     int error = argv_of(g) != NULL ? start(g) : 0;
     if (error != 0)
         report(g, MESSAGE_FAILED, error);
@@ -297,24 +299,24 @@ static void run_job(struct guard *g, enum job job)
  * undoes what CMD has done. */
 static void run_on_released(struct guard *g)
 {
-    int64_t now = now_ns(), margin = plan_lease_margin(g->p->c);
+    int64_t now = clock_now(), margin = run_options_lease_margin(g->opts->c);
     g->on_released_due = false;
-    watch_end(&g->watch);
-    if (g->p->on_released == NULL) {
+    cmd_watch_end(&g->watch);
+    if (g->opts->on_released == NULL) {
         g->job = JOB_ON_RELEASED;
         g->status = 0;
         kill_tree(g); /* of checks */
         return;
     }
-    g->on_released_until = *g->p->deadline + margin - margin / 10;
+    g->on_released_until = *g->opts->running->deadline + margin - margin / 10;
     if (g->on_released_until <= now) {
         char late[24];
-        print_error(g->p->c,
+        print_error(g->opts->c,
                     "mutex '%s' on %s: the lease ended %s ago: another may own it while "
                     "--on-released runs",
-                    g->p->mutex, g->tenure.store,
-                    show_duration((now - *g->p->deadline - margin) / NS_PER_MS, late));
-        g->on_released_until = now + g->p->kill_after + margin / 2;
+                    g->opts->mutex, g->tenure.store,
+                    show_duration((now - *g->opts->running->deadline - margin) / NS_PER_MS, late));
+        g->on_released_until = now + g->opts->kill_after + margin / 2;
     }
     run_job(g, JOB_ON_RELEASED);
 }
@@ -332,12 +334,12 @@ static void start_cmd(struct guard *g, const struct message *m)
 {
     char byte;
     bool is_gone = recv(g->channel, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-    if (is_gone && g->p->argv != NULL)
+    if (is_gone && g->opts->argv != NULL)
         return;
     g->tenure = *m;
-    g->p->c->token = m->token; /* what lines are about; the store was opened after the fork */
-    snprintf(g->p->c->store, sizeof g->p->c->store, "%s", m->store);
-    g->on_released_due = g->p->on_released != NULL || g->p->checks_tenure;
+    g->opts->c->token = m->token; /* what lines are about; the store was opened after the fork */
+    snprintf(g->opts->c->store, sizeof g->opts->c->store, "%s", m->store);
+    g->on_released_due = g->opts->on_released != NULL || g->opts->checks_tenure;
     if (!is_gone)
         run_job(g, JOB_CMD);
 }
@@ -359,7 +361,7 @@ static void on_keeper_gone(struct guard *g)
 {
     close(g->channel);
     g->channel = -1;
-    if (g->cmd == 0 && (!g->on_released_due || g->p->on_released == NULL)) {
+    if (g->cmd == 0 && (!g->on_released_due || g->opts->on_released == NULL)) {
         signal_tree(g, SIGKILL); /* checks */
         _exit(0);
     }
@@ -409,22 +411,23 @@ static void on_timer(struct guard *g)
     uint64_t times;
     if (read(g->timer, &times, sizeof times) != sizeof times)
         return;
-    if (now_ns() < due_at(g)) {
+    if (clock_now() < due_at(g)) {
         set_timer(g); /* the keeper has renewed since it was set */
     } else if (g->is_ending) {
         kill_tree(g);
     } else if (g->cmd != 0 && g->job == JOB_ON_RELEASED) {
-        print_error(g->p->c,
+        print_error(g->opts->c,
                     "mutex '%s' on %s: --on-released '%s' has not ended in time; sending %s to it",
-                    g->p->mutex, g->tenure.store, g->p->on_released[2], signal_name(g->p->signal));
+                    g->opts->mutex, g->tenure.store, g->opts->on_released[2],
+                    signal_name(g->opts->signal));
         end_tree(g);
-    } else if (now_ns() >= *g->p->deadline - g->p->kill_after) {
+    } else if (clock_now() >= *g->opts->running->deadline - g->opts->kill_after) {
         char why[OUTAGE_TEXT_MAX];
-        report_loss(g, SIMBA_EXPIRED, outage_explain(g->p->c->outage, (int)g->keeper, why));
+        report_loss(g, SIMBA_EXPIRED, outage_explain(g->opts->c->outage, (int)g->keeper, why));
         end_for_lease(g, SIMBA_EXPIRED);
-    } else if (!watch_tick(&g->watch)) {
-        char why[WATCH_TEXT_MAX];
-        report_loss(g, SIMBA_STALLED, watch_explain(&g->watch, why));
+    } else if (!cmd_watch_tick(&g->watch)) {
+        char why[CMD_WATCH_TEXT_MAX];
+        report_loss(g, SIMBA_STALLED, cmd_watch_explain(&g->watch, why));
         end_for_lease(g, SIMBA_STALLED);
     } else {
         set_timer(g);
@@ -456,7 +459,7 @@ static _Noreturn void guard_run(struct guard *g)
     }
 }
 
-static void leave_terminal(const struct plan *p)
+static void leave_terminal(const struct run_options *opts)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     setpgid(0, 0);
@@ -464,13 +467,13 @@ static void leave_terminal(const struct plan *p)
         dup2(fd, STDIN_FILENO);
         close(fd);
     }
-    if (p->to_stderr)
+    if (opts->to_stderr)
         dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
-static _Noreturn void guard_main(const struct plan *p, int channel)
+static _Noreturn void guard_main(const struct run_options *opts, int channel)
 {
-    struct guard g = {.p = p, .channel = channel, .keeper = getppid(), .live = -1};
+    struct guard g = {.opts = opts, .channel = channel, .keeper = getppid(), .live = -1};
     sigset_t all, child;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
@@ -478,21 +481,21 @@ static _Noreturn void guard_main(const struct plan *p, int channel)
     sigaddset(&child, SIGCHLD);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_PDEATHSIG, SIGCONT); /* if somebody has stopped us, we go on when we are needed */
-    close(p->signals.fd);
-    cli_forget_url(p->c);
+    close(opts->running->signals.fd);
+    cli_forget_url(opts->c);
     prctl(PR_SET_NAME, "simba-guard"); /* who has this name knows no password */
-    if (p->in_background)
-        leave_terminal(p);
+    if (opts->in_background)
+        leave_terminal(opts);
     g.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     g.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (g.children < 0 || g.timer < 0 || !watch_open(&g.watch, p)) {
-        print_error(p->c, "cannot start the guard of CMD: %s", strerror(errno));
+    if (g.children < 0 || g.timer < 0 || !cmd_watch_open(&g.watch, opts)) {
+        print_error(opts->c, "cannot start the guard of CMD: %s", strerror(errno));
         _exit(EXIT_TROUBLE);
     }
     guard_run(&g);
 }
 
-pid_t guard_fork(struct plan *p, int *channel)
+pid_t guard_fork(const struct run_options *opts, int *channel)
 {
     int ends[2];
     struct shared {
@@ -501,14 +504,14 @@ pid_t guard_fork(struct plan *p, int *channel)
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         return -1;
-    p->deadline = &shared->deadline;
-    p->progress_until = &shared->progress_until;
+    opts->running->deadline = &shared->deadline;
+    opts->running->progress_until = &shared->progress_until;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return -1;
     pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
-        guard_main(p, ends[1]);
+        guard_main(opts, ends[1]);
     }
     close(ends[1]);
     *channel = ends[0];

@@ -4,8 +4,8 @@
 
 #include <sys/types.h>
 
-struct plan;
+struct run_options;
 
-pid_t guard_fork(struct plan *p, int *channel); /* before any thread; -1: errno */
-void guard_end(pid_t guard);                    /* when there is nothing left to guard */
+pid_t guard_fork(const struct run_options *opts, int *channel); /* before any thread; -1: errno */
+void guard_end(pid_t guard); /* when there is nothing left to guard */
 #endif

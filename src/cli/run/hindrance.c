@@ -4,8 +4,9 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/run/plan.h"
+#include "cli/messages.h"
+#include "cli/run/run_options.h"
+#include "cli/shown.h"
 
 #define AFTER_MS 1000   /* so long it may last before it is worth a word */
 #define ABSENT_MS 5000  /* where nothing is there it is known at once: perhaps it is restarted */
@@ -53,33 +54,34 @@ int64_t hindrance_left_ms(struct patience *p, const struct simba_trouble *t)
     return left > 0 ? left : 0;
 }
 
-static void tell_away(struct hindrance *h, const struct plan *p, const struct simba_trouble *t,
-                      int64_t left_ms)
+static void tell_away(struct hindrance *h, const struct run_options *opts,
+                      const struct simba_trouble *t, int64_t left_ms)
 {
     char left[24];
     if (h->is_away_said || simba_now() - t->since < AFTER_MS)
         return;
     if (left_ms != SIMBA_FOREVER)
-        print_note(p->c, "waiting for '%s' on %s: %s; trying again for another %s", p->mutex,
-                   p->c->store, t->text, show_duration(left_ms, left));
+        print_note(opts->c, "waiting for '%s' on %s: %s; trying again for another %s", opts->mutex,
+                   opts->c->store, t->text, show_duration(left_ms, left));
     else
-        print_note(p->c, "waiting for '%s' on %s: %s; trying again", p->mutex, p->c->store,
+        print_note(opts->c, "waiting for '%s' on %s: %s; trying again", opts->mutex, opts->c->store,
                    t->text);
     h->is_away_said = true;
     h->away_since = t->since;
 }
 
-static void tell_back(struct hindrance *h, const struct plan *p)
+static void tell_back(struct hindrance *h, const struct run_options *opts)
 {
     char away[24];
     if (h->is_away_said)
-        print_note(p->c, "mutex '%s' on %s: the store answers again after %s", p->mutex,
-                   p->c->store, show_duration(simba_now() - h->away_since, away));
+        print_note(opts->c, "mutex '%s' on %s: the store answers again after %s", opts->mutex,
+                   opts->c->store, show_duration(simba_now() - h->away_since, away));
     h->is_away_said = false;
 }
 
 /* A reservation is over before anybody has read that there was one. */
-static void tell_shut(struct hindrance *h, const struct plan *p, const struct simba_trouble *t)
+static void tell_shut(struct hindrance *h, const struct run_options *opts,
+                      const struct simba_trouble *t)
 {
     char text[sizeof t->text + 64];
     int64_t now = simba_now();
@@ -87,20 +89,20 @@ static void tell_shut(struct hindrance *h, const struct plan *p, const struct si
         return;
     if (hindrance_shut_text(t, text, sizeof text)[0] == '\0')
         return; /* it is over, and the next answer is on its way */
-    print_note(p->c, "waiting for '%s' on %s: %s", p->mutex, p->c->store, text);
+    print_note(opts->c, "waiting for '%s' on %s: %s", opts->mutex, opts->c->store, text);
     h->is_shut_said = true;
 }
 
-void hindrance_tell(struct hindrance *h, const struct plan *p, const struct simba_trouble *t,
-                    int64_t left_ms)
+void hindrance_tell(struct hindrance *h, const struct run_options *opts,
+                    const struct simba_trouble *t, int64_t left_ms)
 {
     if (hindrance_is_away(t)) {
-        tell_away(h, p, t, left_ms);
+        tell_away(h, opts, t, left_ms);
         return;
     }
-    tell_back(h, p);
+    tell_back(h, opts);
     if (t->code == SIMBA_ENOTYET)
-        tell_shut(h, p, t);
+        tell_shut(h, opts, t);
     else
         h->is_shut_said = false;
 }

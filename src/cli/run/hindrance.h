@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct plan;
+struct run_options;
 
 struct hindrance {
     bool is_away_said, is_shut_said;
@@ -16,8 +16,8 @@ struct hindrance {
 
 /* As it is now, all zero for one that owns the mutex; NULL would be a bug. left_ms: then we give up
  * unless the store answers; SIMBA_FOREVER: never. */
-void hindrance_tell(struct hindrance *h, const struct plan *p, const struct simba_trouble *t,
-                    int64_t left_ms);
+void hindrance_tell(struct hindrance *h, const struct run_options *opts,
+                    const struct simba_trouble *t, int64_t left_ms);
 
 /* How long a store that has never answered is asked, where nobody has said how long. */
 struct patience {
@@ -30,7 +30,7 @@ bool hindrance_is_absent(const struct simba_trouble *t);
 
 /* The time that is left: little where nothing is there; more where it is slow, or lets nobody in for
  * now, for then it is busy as a rule. 0: give up. */
-int64_t hindrance_left_ms(struct patience *p, const struct simba_trouble *t);
+int64_t hindrance_left_ms(struct patience *opts, const struct simba_trouble *t);
 
 /* Do exchanges with the store fail? */
 bool hindrance_is_away(const struct simba_trouble *t);

@@ -13,16 +13,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/owner_list.h"
-#include "cli/run/clock.h"
 #include "cli/run/guard.h"
 #include "cli/run/listen.h"
 #include "cli/run/outage.h"
-#include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
 #include "cli/run/relay.h"
+#include "cli/run/run_options.h"
 #include "cli/run/service_watchdog.h"
 #include "cli/run/spawn.h"
 
@@ -31,30 +31,31 @@
 #define ON_RELEASED_GRACE_MS 1000   /* … or on_released */
 #define ROUNDING_NS (2 * NS_PER_MS) /* the library says in whole milliseconds what is left */
 
-int keeper_begin(struct keeper *k, struct plan *p)
+struct step keeper_begin(struct keeper *k, const struct run_options *opts)
 {
-    k->p = p;
+    k->opts = opts;
     k->channel = -1;
-    p->c->drops_lines = true;
-    p->c->mutex = p->mutex;
+    opts->c->drops_lines = true;
+    opts->c->mutex = opts->mutex;
     pthread_mutex_init(&k->lock, NULL);
     pthread_cond_init(&k->changed, NULL);
     k->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    p->c->outage = outage_new();
+    opts->c->outage = outage_new();
     service_watchdog_take();
-    bool has_commands = p->argv != NULL || p->on_released != NULL || p->check != NULL;
-    if (k->wake < 0 || p->c->outage == NULL || (has_commands && !relay_fork(p->c)) ||
-        !signals_take(&p->signals) || (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0))
-        return print_error(p->c, "cannot start the processes that guard CMD: %s", strerror(errno));
+    bool has_commands = opts->argv != NULL || opts->on_released != NULL || opts->check != NULL;
+    if (k->wake < 0 || opts->c->outage == NULL || (has_commands && !relay_fork(opts->c)) ||
+        !signals_take(&opts->running->signals) ||
+        (has_commands && (k->guard = guard_fork(opts, &k->channel)) < 0))
+        return print_error(opts->c, "cannot start the processes that guard CMD: %s",
+                           strerror(errno));
     k->guard_was = k->guard;
-    getrlimit(RLIMIT_NOFILE, &p->files);
-    int code = listen_open(p);
-    if (code == 0)
-        code = cli_open(p->c);
-    if (code == 0)
-        service_watchdog_begin(p->c->client);
-    cli_forget_url(p->c);
-    return code;
+    getrlimit(RLIMIT_NOFILE, &opts->running->files);
+    struct step step = listen_open(opts);
+    step = AND_THEN(step, cli_open(opts->c));
+    if (!step.ends)
+        service_watchdog_begin(opts->c->client);
+    cli_forget_url(opts->c);
+    return step;
 }
 
 void keeper_wake(struct keeper *k)
@@ -190,12 +191,12 @@ static void finish(struct keeper *k)
 /* The clock is read before the library is asked, so the result is early, never late. */
 static bool move_deadline(struct keeper *k)
 {
-    int64_t now = now_ns(), left = k->remaining_ms(k->data, k->tenure);
+    int64_t now = clock_now(), left = k->remaining_ms(k->data, k->tenure);
     if (left <= 0 || now + left * NS_PER_MS <= k->hold_until + ROUNDING_NS)
         return false;
-    *k->p->deadline = k->hold_until = now + left * NS_PER_MS;
+    *k->opts->running->deadline = k->hold_until = now + left * NS_PER_MS;
     k->right = k->right > left * NS_PER_MS ? k->right : left * NS_PER_MS;
-    k->p->c->outage->renewed_at = k->hold_until - k->right;
+    k->opts->c->outage->renewed_at = k->hold_until - k->right;
     return true;
 }
 
@@ -219,17 +220,17 @@ static void send_cmd(struct keeper *k)
                         .is_only = k->job.is_only};
     k->hold_until = 0;
     k->tenure = k->job.token;
-    bool is_late = k->has_ending_signal && k->p->argv != NULL; /* nobody would tell it */
-    if (is_late || !move_deadline(k)) {                        /* over before it began */
+    bool is_late = k->has_ending_signal && k->opts->argv != NULL; /* nobody would tell it */
+    if (is_late || !move_deadline(k)) {                           /* over before it began */
         k->tenure = 0;
         finish(k);
         return;
     }
     snprintf(m.id, sizeof m.id, "%s", k->id);
-    snprintf(m.store, sizeof m.store, "%s", k->p->c->store);
-    if (k->p->progress != 0)
-        *k->p->progress_until = now_ns() + k->p->progress;
-    if (!send_start(k, &m, simba_liveness_fd(k->p->c->client)))
+    snprintf(m.store, sizeof m.store, "%s", k->opts->c->store);
+    if (k->opts->progress != 0)
+        *k->opts->running->progress_until = clock_now() + k->opts->progress;
+    if (!send_start(k, &m, simba_liveness_fd(k->opts->c->client)))
         return;
     k->on_released_due = true;
     k->job.is_sent = true;
@@ -239,9 +240,9 @@ static void send_cmd(struct keeper *k)
 /* Where another may own it; if that is over, late is better than never. */
 static int64_t on_released_until(const struct keeper *k)
 {
-    int64_t margin = plan_lease_margin(k->p->c), now = now_ns();
+    int64_t margin = run_options_lease_margin(k->opts->c), now = clock_now();
     int64_t until = k->hold_until + margin;
-    return until >= now ? until : now + k->p->kill_after + margin;
+    return until >= now ? until : now + k->opts->kill_after + margin;
 }
 
 static void send_on_released(struct keeper *k)
@@ -272,10 +273,10 @@ static void send_job(struct keeper *k)
 /* Under the lock. */
 static void report_loss(struct keeper *k, enum simba_reason reason, const char *next)
 {
-    const struct plan *p = k->p;
+    const struct run_options *opts = k->opts;
     char why[OUTAGE_TEXT_MAX];
-    print_loss(p->c, reason_name(reason), "lost '%s' on %s: %s; %s", p->mutex, p->c->store,
-               outage_why(p->c->outage, reason, (int)getpid(), why), next);
+    print_loss(opts->c, reason_name(reason), "lost '%s' on %s: %s; %s", opts->mutex, opts->c->store,
+               outage_why(opts->c->outage, reason, (int)getpid(), why), next);
 }
 
 void keeper_report_loss(struct keeper *k, uint64_t token, enum simba_reason reason)
@@ -287,7 +288,7 @@ void keeper_report_loss(struct keeper *k, uint64_t token, enum simba_reason reas
     if (!is_said && !is_for_guard) {
         k->loss_reported = token;
         report_loss(k, reason,
-                    k->p->on_released != NULL ? "running --on-released" : "staying a candidate");
+                    k->opts->on_released != NULL ? "running --on-released" : "staying a candidate");
     }
     pthread_mutex_unlock(&k->lock);
 }
@@ -310,11 +311,11 @@ static void check_loss(struct keeper *k)
     if (!is_lost(k))
         return;
     if (k->job.reason == SIMBA_UNCHANGED)
-        k->job.reason = now_ns() < k->hold_until ? SIMBA_EVICTED : SIMBA_EXPIRED;
+        k->job.reason = clock_now() < k->hold_until ? SIMBA_EVICTED : SIMBA_EXPIRED;
     k->job.term_sent = true;
     k->loss_reported = k->tenure;
     char next[48];
-    snprintf(next, sizeof next, "sending %s to CMD", signal_name(k->p->signal));
+    snprintf(next, sizeof next, "sending %s to CMD", signal_name(k->opts->signal));
     report_loss(k, k->job.reason, next);
     channel_send(k->channel, &(struct message){.kind = MESSAGE_LOST, .number = (int)k->job.reason},
                  -1);
@@ -340,20 +341,21 @@ static void on_guard_gone(struct keeper *k, const char *what)
         reason = k->ended_reason;
     else if (k->job.kind == JOB_CMD && k->job.reason != SIMBA_UNCHANGED)
         reason = k->job.reason;
-    print_loss(k->p->c, reason_name(reason),
-               "mutex '%s' on %s: the process simba-guard, %d, %s; killing CMD", k->p->mutex,
-               k->p->c->store, (int)k->guard_was, what);
-    process_tree_kill(k->guard, k->p,
+    print_loss(k->opts->c, reason_name(reason),
+               "mutex '%s' on %s: the process simba-guard, %d, %s; killing CMD", k->opts->mutex,
+               k->opts->c->store, (int)k->guard_was, what);
+    process_tree_kill(k->guard, k->opts,
                       reason == SIMBA_RELEASED ? ", and the mutex is not free"
                                                : ", and another may own the mutex beside it");
     k->guard = 0;
-    if (k->on_released_due && k->p->on_released != NULL && k->on_released_done != k->tenure) {
+    if (k->on_released_due && k->opts->on_released != NULL && k->on_released_done != k->tenure) {
         k->on_released_done = k->tenure;
-        struct tenure t = {.id = k->id,
-                           .store = k->p->c->store,
-                           .reason = reason_name(reason),
-                           .token = k->tenure};
-        spawn_on_released(k->p, &t, on_released_until(k) - plan_lease_margin(k->p->c) / 10);
+        struct cmd_tenure t = {.id = k->id,
+                               .store = k->opts->c->store,
+                               .reason = reason_name(reason),
+                               .token = k->tenure};
+        spawn_on_released(k->opts, &t,
+                          on_released_until(k) - run_options_lease_margin(k->opts->c) / 10);
     }
     k->on_released_due = false;
     close(k->channel);
@@ -367,7 +369,7 @@ static void on_guard_gone(struct keeper *k, const char *what)
  * another quarter: then half of it is left for on_released, before another can own the mutex. */
 static int64_t guard_due_at(const struct keeper *k, int *grace_ms)
 {
-    int64_t quarter = plan_lease_margin(k->p->c) / 4;
+    int64_t quarter = run_options_lease_margin(k->opts->c) / 4;
     if (k->job.kind == JOB_ON_RELEASED) {
         *grace_ms = ON_RELEASED_GRACE_MS;
         return k->job.until;
@@ -380,10 +382,11 @@ static int64_t guard_due_at(const struct keeper *k, int *grace_ms)
  * has nearly a lease for that, so the mutex is another's a lease after the end of the patience. */
 static int64_t stall_due_at(const struct keeper *k)
 {
-    const struct cli *c = k->p->c;
-    int64_t until = k->p->progress != 0 && k->tenure != 0 ? *k->p->progress_until : 0;
+    const struct cli *c = k->opts->c;
+    int64_t until =
+        k->opts->progress != 0 && k->tenure != 0 ? *k->opts->running->progress_until : 0;
     int64_t lease = (c->ttl_ms + c->transition_ms) * NS_PER_MS;
-    return until != 0 ? until + lease - plan_lease_margin(c) : 0;
+    return until != 0 ? until + lease - run_options_lease_margin(c) : 0;
 }
 
 static void check_guard(struct keeper *k)
@@ -392,7 +395,7 @@ static void check_guard(struct keeper *k)
     struct pollfd fd = {k->channel, POLLIN, 0};
     if (k->channel < 0 || k->job.is_denied)
         return;
-    int64_t now = now_ns(), stall_due = stall_due_at(k);
+    int64_t now = clock_now(), stall_due = stall_due_at(k);
     bool is_stalled = stall_due != 0 && now > stall_due;
     if (!is_stalled && (!is_under_way(k) || now <= guard_due_at(k, &grace_ms)))
         return;
@@ -420,7 +423,7 @@ static void on_message(struct keeper *k, const struct message *m)
 {
     switch (m->kind) {
     case MESSAGE_STARTED:
-        if (!k->p->in_background)
+        if (!k->opts->in_background)
             spawn_drop_stdio();
         return;
     case MESSAGE_FAILED:
@@ -428,7 +431,7 @@ static void on_message(struct keeper *k, const struct message *m)
         return;
     case MESSAGE_ENDED:
         k->job.left_behind = m->number;
-        k->job.left_since = now_ns();
+        k->job.left_since = clock_now();
         return;
     case MESSAGE_TERM_SENT:
         k->job.term_sent = true;
@@ -470,13 +473,13 @@ void keeper_stop(struct keeper *k)
 {
     k->is_stopping = true;
     if (!k->has_ending_signal && k->job.kind == JOB_CMD)
-        pass_on(k, k->p->signal, false);
+        pass_on(k, k->opts->signal, false);
 }
 
 static void on_signals(struct keeper *k)
 {
     struct signalfd_siginfo info;
-    while (read(k->p->signals.fd, &info, sizeof info) == sizeof info) {
+    while (read(k->opts->running->signals.fd, &info, sizeof info) == sizeof info) {
         int signal = (int)info.ssi_signo;
         if (signal == SIGCHLD) {
             process_tree_reap(&k->guard);
@@ -490,10 +493,10 @@ static void on_signals(struct keeper *k)
 /* A renewal shows within a quarter of what is left, so the guard hears of it in time. */
 static int pause_ms(const struct keeper *k, int64_t most)
 {
-    int64_t ms = most, now = now_ns(), part = k->p->c->ttl_ms / 8;
+    int64_t ms = most, now = clock_now(), part = k->opts->c->ttl_ms / 8;
     int unused;
     if (k->channel >= 0 && k->tenure != 0) {
-        int64_t quarter = (k->hold_until - k->p->kill_after - now) / NS_PER_MS / 4;
+        int64_t quarter = (k->hold_until - k->opts->kill_after - now) / NS_PER_MS / 4;
         ms = part < ms ? part : ms;
         ms = quarter > 0 && quarter < ms ? quarter : ms;
     }
@@ -510,7 +513,7 @@ static int pause_ms(const struct keeper *k, int64_t most)
 static void wait_for_events(struct keeper *k, int ms)
 {
     struct pollfd fds[] = {
-        {k->p->signals.fd, POLLIN, 0}, {k->wake, POLLIN, 0}, {k->channel, POLLIN, 0}};
+        {k->opts->running->signals.fd, POLLIN, 0}, {k->wake, POLLIN, 0}, {k->channel, POLLIN, 0}};
     uint64_t times;
     pthread_mutex_unlock(&k->lock);
     int n = poll(fds, 3, ms);
@@ -533,8 +536,8 @@ struct outcome keeper_run(struct keeper *k)
         send_job(k);
         check_loss(k);
         check_guard(k);
-        int most = k->on_turn(k->data);
-        if (most < 0)
+        int most = 0;
+        if (!k->on_turn(k->data, &most))
             break;
         wait_for_events(k, service_watchdog_turn(pause_ms(k, most)));
     }

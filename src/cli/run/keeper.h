@@ -12,8 +12,9 @@
 #include <sys/types.h>
 
 #include "cli/run/channel.h"
+#include "cli/step.h"
 
-struct plan;
+struct run_options;
 
 /* What became of a command. */
 struct outcome {
@@ -26,13 +27,14 @@ struct outcome {
 };
 
 struct keeper {
-    struct plan *p;
+    const struct run_options *opts;
 
     /* Set before keeper_run(). The main thread calls these, under the lock: */
     void *data;
     const char *id;                                      /* the contender's */
     int64_t (*remaining_ms)(void *data, uint64_t token); /* of that tenure; 0: it is over */
-    int (*on_turn)(void *data); /* each turn: the next is in so many ms at most; -1: it is over */
+    /* Each turn: the next is in so long at most. False: it is over. */
+    bool (*on_turn)(void *data, int *pause_ms);
     void (*on_outcome)(void *data, const struct outcome *o); /* of a command nobody waits for */
 
     /* The main thread's: */
@@ -72,13 +74,13 @@ struct keeper {
 };
 
 /* Takes the signals, forks the guard if there is anything to run, and opens the store; before
- * any thread. 0, or an exit code after saying why; guard_end() is the caller's. */
-int keeper_begin(struct keeper *k, struct plan *p);
+ * any thread. guard_end() is the caller's. */
+struct step keeper_begin(struct keeper *k, const struct run_options *opts);
 
-/* Runs commands until tend() says that it is over. What became of the last one. */
+/* Runs commands until on_turn() says that it is over. What became of the last one. */
 struct outcome keeper_run(struct keeper *k);
 void keeper_wake(struct keeper *k); /* any thread: a turn is wanted */
-/* In tend(): the tenure ends because we want it. CMD is told, unless a signal that ends us went
+/* In on_turn(): the tenure ends because we want it. CMD is told, unless a signal that ends us went
  * to it. */
 void keeper_stop(struct keeper *k);
 

@@ -10,14 +10,16 @@
 #include <sys/prctl.h>
 
 #include "base/json.h"
+#include "base/thread.h"
 #include "cli/cli.h"
+#include "cli/data.h"
+#include "cli/messages.h"
 #include "cli/metrics_page.h"
-#include "cli/output.h"
-#include "cli/run/clock.h"
 #include "cli/run/hindrance.h"
 #include "cli/run/outage.h"
-#include "cli/run/plan.h"
 #include "cli/run/responder.h"
+#include "cli/run/run_options.h"
+#include "cli/shown.h"
 
 #define TICKS_PER_TTL 8
 #define TICK_LEAST_MS 25
@@ -27,10 +29,9 @@
 #define OVERDUE_MS 2000      /* a probe that is so late does not run */
 #define ROUNDING_MS 2        /* the library says in whole milliseconds what is left */
 #define FAILURE_MAX 600
-#define NS_PER_S (1000 * NS_PER_MS)
 
 struct listen {
-    struct plan *p;
+    const struct run_options *opts;
     struct responder *responder;
     simba_contender *contender; /* one of these two … */
     simba_locker *locker;
@@ -90,7 +91,7 @@ static void suspect_store(struct listen *l)
 {
     char why[OUTAGE_TEXT_MAX];
     snprintf(l->failure, sizeof l->failure, "the lease was lost: %s; the store is being asked",
-             outage_explain(l->p->c->outage, 0, why));
+             outage_explain(l->opts->c->outage, 0, why));
     l->ask_at = 0;
     pthread_cond_signal(&l->changed);
 }
@@ -101,7 +102,7 @@ static void watch_renewals(struct listen *l, int64_t now)
     uint64_t token = token_now(l);
     int64_t until = now + remaining_ms(l);
     bool is_over = l->token != 0 && token == 0;
-    if (is_over && (l->p->c->outage->is_on || now + ROUNDING_MS >= l->hold_until))
+    if (is_over && (l->opts->c->outage->is_on || now + ROUNDING_MS >= l->hold_until))
         suspect_store(l);
     if (token != l->token || until > l->hold_until + ROUNDING_MS) {
         l->token = token;
@@ -114,17 +115,17 @@ static void ask_store(struct listen *l)
 {
     struct simba_owner owner = {.token = 0};
     struct simba_note note = {.token = 0};
-    const struct plan *p = l->p;
-    int rc = simba_read_note(p->c->client, p->mutex, READ_TIMEOUT_MS, &note, &owner);
+    const struct run_options *opts = l->opts;
+    int rc = simba_read_note(opts->c->client, opts->mutex, READ_TIMEOUT_MS, &note, &owner);
     if (rc == SIMBA_EUNSUPPORTED || rc == SIMBA_ESCHEMA) /* there are no notes, or not yet */
-        rc = simba_read(p->c->client, p->mutex, READ_TIMEOUT_MS, &owner);
+        rc = simba_read(opts->c->client, opts->mutex, READ_TIMEOUT_MS, &owner);
     pthread_mutex_lock(&l->lock);
     if (rc == 0) {
         l->answered_at = simba_now();
         l->owner = owner;
         l->note = note;
     }
-    snprintf(l->failure, sizeof l->failure, "%s", rc == 0 ? "" : cli_error_text());
+    snprintf(l->failure, sizeof l->failure, "%s", rc == 0 ? "" : simba_error_cause());
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -143,13 +144,8 @@ static void *probe(void *arg)
             ask_store(l);
             pthread_mutex_lock(&l->lock);
         }
-        struct timespec at;
-        clock_gettime(CLOCK_MONOTONIC, &at);
-        int64_t ns = at.tv_nsec + l->tick_ms * NS_PER_MS;
-        at.tv_sec += (time_t)(ns / NS_PER_S);
-        at.tv_nsec = (long)(ns % NS_PER_S);
         if (!l->is_ending && (l->ask_at != 0 || l->token != 0))
-            pthread_cond_timedwait(&l->changed, &l->lock, &at);
+            thread_wait_ms(&l->changed, &l->lock, l->tick_ms);
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;
@@ -161,13 +157,13 @@ static void begin_answer(const struct listen *l, bool is_leader, struct json_buf
 {
     json_buffer_add(t, "{");
     json_buffer_bool_of(t, "leader", is_leader);
-    json_buffer_string_of(t, "mutex", l->p->mutex);
+    json_buffer_string_of(t, "mutex", l->opts->mutex);
     json_buffer_string_of(t, "id", own_id(l));
 }
 
 static void end_answer(const struct listen *l, struct json_buffer *t)
 {
-    json_buffer_string_of(t, "store", l->p->c->store);
+    json_buffer_string_of(t, "store", l->opts->c->store);
     json_buffer_add(t, "}\n");
 }
 
@@ -235,7 +231,7 @@ static void on_leader(void *data, struct response *out)
 /* Under the lock. "": nothing is wrong. */
 static void explain_owner(const struct listen *l, int64_t now, char *out, size_t size)
 {
-    const struct cli *c = l->p->c;
+    const struct cli *c = l->opts->c;
     char age[24], due[24], why[OUTAGE_TEXT_MAX];
     int64_t late = c->ttl_ms - l->tick_ms, since = now - l->renewed_at;
     out[0] = '\0';
@@ -271,14 +267,14 @@ static void explain_candidate(const struct listen *l, int64_t now, char *out, si
 static void explain_clocks(const struct listen *l, bool *is_blocked, char *out, size_t size)
 {
     struct simba_metrics m = SIMBA_METRICS_INIT;
-    int rc = simba_metrics_read(l->p->c->client, &m);
+    int rc = simba_metrics_read(l->opts->c->client, &m);
     *is_blocked = rc == 0 && m.schedules_blocked > 0;
     out[0] = '\0';
     if (*is_blocked)
         snprintf(out, size,
                  "nothing runs: a tick is claimed that is still long to come. Set the clocks, or "
                  "have it forgotten: simba release --note %s",
-                 l->p->mutex);
+                 l->opts->mutex);
     else if (rc == 0 && m.schedules_apart > 0)
         snprintf(out, size,
                  "; but the clock of this machine is not the store's, by which ticks go");
@@ -287,7 +283,7 @@ static void explain_clocks(const struct listen *l, bool *is_blocked, char *out, 
 static void on_healthz(void *data, struct response *out)
 {
     struct listen *l = data;
-    const struct plan *p = l->p;
+    const struct run_options *opts = l->opts;
     bool is_blocked;
     char why[FAILURE_MAX + 64], clocks[FAILURE_MAX], text[FAILURE_MAX + 2 * URL_MAX],
         raw[FAILURE_MAX + 2 * URL_MAX];
@@ -304,13 +300,12 @@ static void on_healthz(void *data, struct response *out)
     explain_clocks(l, &is_blocked, clocks, sizeof clocks);
     if (why[0] == '\0' && is_blocked)
         snprintf(why, sizeof why, "%s", clocks);
-    snprintf(prefix, sizeof prefix, "mutex '%s' on %s: ", p->mutex, p->c->store);
-    bool has_prefix = strncmp(why, prefix, strlen(prefix)) == 0; /* texts of the library do */
+    snprintf(prefix, sizeof prefix, "mutex '%s' on %s: ", opts->mutex, opts->c->store);
     if (why[0] == '\0')
         snprintf(raw, sizeof raw, "ok: %s%s%s", prefix,
                  is_owner ? "renewals are on time" : "the store answers", clocks);
     else
-        snprintf(raw, sizeof raw, "%s%s", has_prefix ? "" : prefix, why);
+        snprintf(raw, sizeof raw, "%s%s", prefix, why);
     size_t length = strlen(show_name(raw, text, sizeof text - 1));
     text[length] = '\n';
     text[length + 1] = '\0';
@@ -324,7 +319,7 @@ static void on_metrics(void *data, struct response *out)
     const struct listen *l = data;
     const char *why;
     size_t length;
-    char *page = metrics_page(l->p->c->client, SIMBA_PER_HANDLE, &length, &why);
+    char *page = metrics_page(l->opts->c->client, SIMBA_PER_HANDLE, &length, &why);
     if (page != NULL)
         *out = (struct response){200, METRICS_PAGE_TYPE, page, length};
     else
@@ -340,38 +335,34 @@ static const struct responder_route routes[] = {
     {NULL, NULL},
 };
 
-int listen_open(struct plan *p)
+struct step listen_open(const struct run_options *opts)
 {
-    const struct setting *s = &p->c->setting[SET_LISTEN];
+    const struct setting *s = &opts->c->setting[SET_LISTEN];
     if (s->value == NULL)
-        return 0;
+        return GO_ON;
     struct listen *l = calloc(1, sizeof *l);
     if (l == NULL)
-        return print_error(p->c, "cannot listen on '%.200s': out of memory", s->value);
-    l->p = p;
-    int code = responder_open(p->c, s->where, s->by_flag, s->value, &l->responder);
-    if (code != 0)
+        return print_error(opts->c, "cannot listen on '%.200s': out of memory", s->value);
+    l->opts = opts;
+    struct step step = responder_open(opts->c, s->where, s->by_flag, s->value, &l->responder);
+    if (step.ends)
         free(l);
     else
-        p->listen = l;
-    return code;
+        opts->running->listen = l;
+    return step;
 }
 
-static int start_probe(struct listen *l)
+static struct step start_probe(struct listen *l)
 {
-    pthread_condattr_t attributes;
-    int64_t tick = l->p->c->ttl_ms / TICKS_PER_TTL;
+    int64_t tick = l->opts->c->ttl_ms / TICKS_PER_TTL;
     l->tick_ms = tick < TICK_LEAST_MS ? TICK_LEAST_MS : tick > TICK_MOST_MS ? TICK_MOST_MS : tick;
     pthread_mutex_init(&l->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    thread_condition_init(&l->changed);
     int rc = pthread_create(&l->probe, NULL, probe, l);
     l->has_probe = rc == 0;
     if (rc == 0)
-        return 0;
-    return print_error(l->p->c, "cannot watch the store for --listen: %s", strerror(rc));
+        return GO_ON;
+    return print_error(l->opts->c, "cannot watch the store for --listen: %s", strerror(rc));
 }
 
 /* Its state is asked for, so there is nothing to do. */
@@ -382,33 +373,35 @@ static void on_changed(void *data, const char *mutex, const struct simba_state *
     (void)state;
 }
 
-int listen_begin(struct plan *p, simba_contender *contender, simba_locker *locker)
+struct step listen_begin(const struct run_options *opts, simba_contender *contender,
+                         simba_locker *locker)
 {
-    struct listen *l = p->listen;
-    const struct setting *s = &p->c->setting[SET_LISTEN];
+    struct listen *l = opts->running->listen;
+    const struct setting *s = &opts->c->setting[SET_LISTEN];
     struct simba_handle_options watch = SIMBA_HANDLE_OPTIONS_INIT;
     watch.on_changed = on_changed;
     if (l == NULL)
-        return 0;
+        return GO_ON;
     l->contender = contender;
     l->locker = locker;
-    if (locker != NULL && simba_observer_create(p->c->client, p->mutex, &watch, &l->observer) != 0)
-        return print_error(p->c, "%s", simba_error_text());
-    int code = start_probe(l);
-    if (code == 0)
-        code = responder_start(l->responder, routes, l, p->c->setting[SET_SERVE_HOST].value);
+    if (locker != NULL &&
+        simba_observer_create(opts->c->client, opts->mutex, &watch, &l->observer) != 0)
+        return print_error(opts->c, "%s", simba_error_text());
+    struct step step = start_probe(l);
+    step = AND_THEN(
+        step, responder_start(l->responder, routes, l, opts->c->setting[SET_SERVE_HOST].value));
     size_t length = strlen(s->value);
     bool is_chosen = length >= 2 && strcmp(s->value + length - 2, ":0") == 0;
-    if (code == 0 && (p->c->verbose > 0 || is_chosen))
-        print_level(p->c, SIMBA_LOG_INFO, "mutex '%s': listening on %s%s", p->mutex,
+    if (!step.ends && (opts->c->verbose > 0 || is_chosen))
+        print_level(opts->c, SIMBA_LOG_INFO, "mutex '%s': listening on %s%s", opts->mutex,
                     responder_address(l->responder)->text,
                     address_others(responder_address(l->responder)));
-    return code;
+    return step;
 }
 
-void listen_end(struct plan *p)
+void listen_end(const struct run_options *opts)
 {
-    struct listen *l = p->listen;
+    struct listen *l = opts->running->listen;
     if (l == NULL)
         return;
     responder_stop(l->responder);
@@ -419,6 +412,6 @@ void listen_end(struct plan *p)
         pthread_mutex_unlock(&l->lock);
         pthread_join(l->probe, NULL);
     }
-    p->listen = NULL;
+    opts->running->listen = NULL;
     free(l);
 }

@@ -12,15 +12,15 @@
 
 #include <simba.h>
 
-struct plan;
+struct run_options;
 
-/* Binds the address that the configuration has; to be called after every fork. 0, or an exit code
- * after saying why. */
-int listen_open(struct plan *p);
+/* Binds the address that the configuration has; to be called after every fork. */
+struct step listen_open(const struct run_options *opts);
 
-/* Begins to answer, for the one of these that is not NULL. Likewise. */
-int listen_begin(struct plan *p, simba_contender *contender, simba_locker *locker);
+/* Begins to answer, for the one of these that is not NULL. */
+struct step listen_begin(const struct run_options *opts, simba_contender *contender,
+                         simba_locker *locker);
 
 /* Before the client is closed. */
-void listen_end(struct plan *p);
+void listen_end(const struct run_options *opts);
 #endif

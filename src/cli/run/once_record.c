@@ -36,7 +36,7 @@ static bool read_end(const char **at, int *status, int64_t *took_ms)
     return is_read;
 }
 
-static bool read_failure(const char **at, struct record *r)
+static bool read_failure(const char **at, struct once_record *r)
 {
     int64_t failures;
     bool is_read = read_end(at, &r->failed_status, &r->failed_took_ms) && skip(at, ", ") &&
@@ -50,7 +50,7 @@ static bool read_failure(const char **at, struct record *r)
     return true;
 }
 
-static bool read_all(const char *at, struct record *r)
+static bool read_all(const char *at, struct once_record *r)
 {
     if (!skip(&at, HEAD))
         return false;
@@ -69,15 +69,15 @@ static bool read_all(const char *at, struct record *r)
     return *at == '\0';
 }
 
-struct record record_parse(const char *text)
+struct once_record record_parse(const char *text)
 {
-    struct record r = {.kind = RECORD_NONE};
+    struct once_record r = {.kind = RECORD_NONE};
     if (text[0] != '\0' && !read_all(text, &r))
-        r = (struct record){.kind = RECORD_FOREIGN};
+        r = (struct once_record){.kind = RECORD_FOREIGN};
     return r;
 }
 
-void record_write(const struct record *r, char out[static RECORD_MAX])
+void record_write(const struct once_record *r, char out[static RECORD_MAX])
 {
     char ended[64], ago[32] = "", failed[RECORD_MAX - 96] = "";
     snprintf(ended, sizeof ended, "ended %d after %lld ms", r->status, (long long)r->took_ms);

@@ -16,7 +16,7 @@
 
 #define RECORD_MAX (160 + SIMBA_ID_MAX)
 
-struct record {
+struct once_record {
     /* RECORD_NONE: there was none, or nothing came of it; RECORD_FOREIGN: it is not such a note */
     enum { RECORD_NONE, RECORD_BEGUN, RECORD_ENDED, RECORD_FOREIGN } kind;
     int status;      /* of CMD */
@@ -28,6 +28,6 @@ struct record {
     char failed_by[SIMBA_ID_MAX + 1];
 };
 
-struct record record_parse(const char *text);
-void record_write(const struct record *r, char out[static RECORD_MAX]);
+struct once_record record_parse(const char *text);
+void record_write(const struct once_record *r, char out[static RECORD_MAX]);
 #endif

@@ -7,13 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cli/output.h"
-#include "cli/run/clock.h"
-
-#define FAILS ": cannot renew: " /* as src/runtime/actor.c has them */
-#define FAILS_END "; trying again"
-#define WORKS ": renewed again "
-#define BEGINS ": acquired by "
+#include "base/clock.h"
+#include "cli/shown.h"
 
 struct outage *outage_new(void)
 {
@@ -22,29 +17,27 @@ struct outage *outage_new(void)
     return at != MAP_FAILED ? at : NULL;
 }
 
-static void set_cause(struct outage *o, const char *text, size_t length)
+static void set_cause(struct outage *o, const char *text)
 {
     unsigned next = 1 - o->current;
-    snprintf(o->cause[next], sizeof o->cause[next], "%.*s", (int)length, text);
+    snprintf(o->cause[next], sizeof o->cause[next], "%s", text);
     o->current = next;
 }
 
-bool outage_take(struct outage *o, const char *line)
+bool outage_take(struct outage *o, const struct simba_event *event)
 {
-    const char *fails = strstr(line, FAILS);
-    if (fails != NULL) {
-        fails += strlen(FAILS);
-        const char *end = strstr(fails, FAILS_END);
-        set_cause(o, fails, end != NULL ? (size_t)(end - fails) : strlen(fails));
+    bool is_tenure = event->until != 0; /* and no candidate's attempts */
+    if (event->kind == SIMBA_EVENT_FAILING && is_tenure) {
+        set_cause(o, event->text);
         if (atomic_exchange(&o->is_on, true))
             return false;
-        o->failing_since = now_ns();
+        o->failing_since = clock_now();
         return true;
     }
-    bool works = strstr(line, WORKS) != NULL, begins = strstr(line, BEGINS) != NULL;
-    if (!works && !begins)
+    bool works = event->kind == SIMBA_EVENT_WORKS && is_tenure;
+    if (!works && event->kind != SIMBA_EVENT_ACQUIRED)
         return false;
-    set_cause(o, "", 0);
+    set_cause(o, "");
     return atomic_exchange(&o->is_on, false) && works;
 }
 
@@ -67,7 +60,7 @@ const char *outage_explain(struct outage *o, int keeper, char out[OUTAGE_TEXT_MA
     int64_t renewed = o->renewed_at, failing = o->failing_since;
     snprintf(cause, sizeof cause, "%s", o->cause[o->current]);
     if (renewed != 0)
-        show_duration((now_ns() - renewed) / NS_PER_MS, since);
+        show_duration((clock_now() - renewed) / NS_PER_MS, since);
     if (cause[0] == '\0')
         snprintf(out, OUTAGE_TEXT_MAX,
                  "no renewal for %s (process %d, which renews, did not run: was it stopped?)",
@@ -76,6 +69,6 @@ const char *outage_explain(struct outage *o, int keeper, char out[OUTAGE_TEXT_MA
         snprintf(out, OUTAGE_TEXT_MAX, "no renewal for %s (%s)", since, cause);
     else
         snprintf(out, OUTAGE_TEXT_MAX, "renewals failed for %s (%s)",
-                 show_duration((now_ns() - failing) / NS_PER_MS, since), cause);
+                 show_duration((clock_now() - failing) / NS_PER_MS, since), cause);
     return out;
 }

@@ -1,7 +1,7 @@
 /* outage.h: renewals that fail: who is told of it, and why a lease was lost.
  *
- * The library's log says when a renewal fails and when one succeeds again. The first line of an
- * outage is shown, and the one that ends it. The cause is kept in memory that keeper and guard
+ * The library's events say when renewals fail and when they succeed again. The beginning of an outage
+ * is shown, and its end. The cause is kept in memory that keeper and guard
  * share, so that the guard, which asks nobody, can say it when it ends CMD. Nobody waits for
  * anybody: there are two places for the cause, and the writer fills the one that is not read. */
 #ifndef CLI_RUN_OUTAGE_H
@@ -25,8 +25,12 @@ struct outage {
 
 struct outage *outage_new(void); /* shared with processes that are forked later; NULL: see errno */
 
-/* A line of the library's log: true if it begins or ends an outage, and is to be shown. */
-bool outage_take(struct outage *o, const char *line);
+#define OUTAGE_EVENTS                                                            \
+    (SIMBA_EVENT_BIT(SIMBA_EVENT_FAILING) | SIMBA_EVENT_BIT(SIMBA_EVENT_WORKS) | \
+     SIMBA_EVENT_BIT(SIMBA_EVENT_ACQUIRED))
+
+/* One of these: true if it begins or ends an outage, and is to be shown. */
+bool outage_take(struct outage *o, const struct simba_event *event);
 
 /* "no renewal for 11.9s (connection refused)"; keeper: the process that should have renewed. */
 #define OUTAGE_TEXT_MAX (OUTAGE_CAUSE_MAX + 128)

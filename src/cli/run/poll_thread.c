@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 
 #define SLICE_MS 60000
 

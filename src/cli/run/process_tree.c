@@ -21,8 +21,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/run/plan.h"
+#include "cli/messages.h"
+#include "cli/run/run_options.h"
+#include "cli/shown.h"
 
 #define STAT_BYTES 512
 #define STAT_STARTED 20 /* of the fields after NAME */
@@ -245,20 +246,21 @@ void process_tree_reap(pid_t *guard)
     }
 }
 
-static void say_denied(const struct process_tree_left *left, const struct plan *p,
+static void say_denied(const struct process_tree_left *left, const struct run_options *opts,
                        const char *meaning)
 {
     char others[48] = "", name[4 * sizeof left->name];
     if (left->denied > 1)
         snprintf(others, sizeof others, " (and %d more)", left->denied - 1);
-    print_error(p->c,
+    print_error(opts->c,
                 "mutex '%s' on %s: process %ld (%s) runs as user %u and may not be signalled%s: it "
                 "runs on%s; waiting for its end. End it as that user, or as root",
-                p->mutex, p->c->store, left->pid, show_name(left->name, name, sizeof name),
+                opts->mutex, opts->c->store, left->pid, show_name(left->name, name, sizeof name),
                 left->user, others, meaning);
 }
 
-int process_tree_pause_ms(struct process_tree_left *left, const struct plan *p, const char *meaning)
+int process_tree_pause_ms(struct process_tree_left *left, const struct run_options *opts,
+                          const char *meaning)
 {
     bool is_stuck = left->denied > 0 && left->denied == left->count;
     if (!is_stuck || left->pause_ms == 0)
@@ -266,12 +268,12 @@ int process_tree_pause_ms(struct process_tree_left *left, const struct plan *p, 
     else if (left->pause_ms < PAUSE_MOST_MS)
         left->pause_ms = 2 * left->pause_ms < PAUSE_MOST_MS ? 2 * left->pause_ms : PAUSE_MOST_MS;
     if (is_stuck && !left->is_said)
-        say_denied(left, p, meaning);
+        say_denied(left, opts, meaning);
     left->is_said = left->is_said || is_stuck;
     return left->pause_ms;
 }
 
-void process_tree_kill(pid_t guard, const struct plan *p, const char *meaning)
+void process_tree_kill(pid_t guard, const struct run_options *opts, const char *meaning)
 {
     struct process_tree_left left = {0};
     if (guard > 0)
@@ -281,6 +283,6 @@ void process_tree_kill(pid_t guard, const struct plan *p, const char *meaning)
         process_tree_reap(&guard);
         if (count <= 0 && waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
             return;
-        poll(NULL, 0, process_tree_pause_ms(&left, p, meaning));
+        poll(NULL, 0, process_tree_pause_ms(&left, opts, meaning));
     }
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-struct plan;
+struct run_options;
 
 /* Whom a signal was to reach. A process of another user may not be signalled. */
 struct process_tree_left {
@@ -23,7 +23,7 @@ int process_tree_signal(int signal, pid_t spare, struct process_tree_left *left)
 
 /* After KILL was sent: how long to wait before it is sent again. Where nobody is left but those that may
  * not be signalled, that is said once, with what it means, and the pauses grow. */
-int process_tree_pause_ms(struct process_tree_left *left, const struct plan *p,
+int process_tree_pause_ms(struct process_tree_left *left, const struct run_options *opts,
                           const char *meaning);
 
 /* Can processes be found at all? False where /proc cannot be read, or counts in another process namespace. */
@@ -33,7 +33,7 @@ bool process_tree_is_known(void);
 bool process_tree_has(pid_t pid);
 
 /* Instead of the guard: kills it (0: it is dead already) and everything below, until none is left. */
-void process_tree_kill(pid_t guard, const struct plan *p, const char *meaning);
+void process_tree_kill(pid_t guard, const struct run_options *opts, const char *meaning);
 
 /* Whoever has ended; *guard is 0 then, if it was among them. */
 void process_tree_reap(pid_t *guard);

@@ -16,10 +16,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cli/output.h"
-#include "cli/run/clock.h"
-#include "cli/run/plan.h"
+#include "base/clock.h"
 #include "cli/run/process_tree.h"
+#include "cli/run/run_options.h"
+#include "cli/shown.h"
 
 #define MESSAGE_BYTES 4096        /* as systemd has it; a longer one is not looked at */
 #define BATCH 512                 /* so many, then the guard has other things to do */
@@ -75,17 +75,17 @@ static void take(struct progress *x, const struct report *r, int64_t now)
         x->limit = r->limit;
     progress_report(x, now);
     if (r->extend > 0)
-        *x->p->progress_until = now + r->extend;
+        *x->opts->running->progress_until = now + r->extend;
     if (r->has_failed) {
         x->has_failed = true;
-        *x->p->progress_until = now;
+        *x->opts->running->progress_until = now;
     }
 }
 
 static void on_message(struct progress *x, char *text, pid_t sender)
 {
     struct report r = parse(text);
-    int64_t now = now_ns();
+    int64_t now = clock_now();
     bool is_only_alive = r.is_alive && !r.has_failed && r.limit == 0 && r.extend == 0;
     bool says_nothing = !r.is_alive && !r.has_failed && r.limit == 0 && r.extend == 0;
     if (progress_due_at(x) == 0 || x->has_failed || says_nothing ||
@@ -137,13 +137,13 @@ bool progress_read(struct progress *x)
 
 /* ---- what it comes to ---------------------------------------------------------------------- */
 
-bool progress_open(struct progress *x, const struct plan *p)
+bool progress_open(struct progress *x, const struct run_options *opts)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     uint64_t number;
     int on = 1;
-    *x = (struct progress){.p = p, .fd = -1};
-    if (p->progress == 0 || p->check != NULL)
+    *x = (struct progress){.opts = opts, .fd = -1};
+    if (opts->progress == 0 || opts->check != NULL)
         return true;
     if (getrandom(&number, sizeof number, 0) != sizeof number)
         return false;
@@ -159,36 +159,36 @@ bool progress_open(struct progress *x, const struct plan *p)
 
 void progress_begin(struct progress *x)
 {
-    x->limit = x->p->progress;
+    x->limit = x->opts->progress;
     x->has_reported = x->has_failed = false;
     x->ignored = 0;
     if (x->limit == 0)
         return;
-    x->since = now_ns();
-    *x->p->progress_until = x->since + x->limit;
+    x->since = clock_now();
+    *x->opts->running->progress_until = x->since + x->limit;
 }
 
 void progress_end(struct progress *x)
 {
-    *x->p->progress_until = 0;
+    *x->opts->running->progress_until = 0;
 }
 
 void progress_report(struct progress *x, int64_t at)
 {
     x->has_reported = true;
     x->since = at;
-    *x->p->progress_until = at + x->limit;
+    *x->opts->running->progress_until = at + x->limit;
 }
 
 int64_t progress_due_at(const struct progress *x)
 {
-    return *x->p->progress_until;
+    return *x->opts->running->progress_until;
 }
 
 const char *progress_explain(const struct progress *x, char out[PROGRESS_TEXT_MAX])
 {
     char since[24], ignored[64] = "";
-    show_duration((now_ns() - x->since) / NS_PER_MS, since);
+    show_duration((clock_now() - x->since) / NS_PER_MS, since);
     if (x->ignored > 0)
         snprintf(ignored, sizeof ignored, "; ignored: %u messages of processes that are not CMD's",
                  x->ignored);

@@ -1,16 +1,16 @@
 /* progress.h: is CMD getting on with its work? With --progress D somebody has to say so at least that
  * often: CMD itself, in the protocol of sd_notify(3), or a command that is run to see (check.h).
- * Of the guard; the keeper reads *plan->progress_until, for the case that the guard hangs. */
+ * Of the guard; the keeper reads running->progress_until, for the case that the guard hangs. */
 #ifndef CLI_RUN_PROGRESS_H
 #define CLI_RUN_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct plan;
+struct run_options;
 
 struct progress {
-    const struct plan *p;
+    const struct run_options *opts;
     int fd;            /* CMD reports here; -1: it does not */
     char address[48];  /* the same, as NOTIFY_SOCKET has it */
     int64_t limit;     /* of silence; CMD may change it */
@@ -21,7 +21,7 @@ struct progress {
 };
 
 /* Before any CMD. False: see errno. */
-bool progress_open(struct progress *x, const struct plan *p);
+bool progress_open(struct progress *x, const struct run_options *opts);
 
 void progress_begin(struct progress *x); /* from now on it is asked for … */
 void progress_end(struct progress *x);   /* … and no more */

@@ -19,7 +19,7 @@ size_t request_length(const char *bytes, size_t count)
     return 0;
 }
 
-static bool parse_header(char *line, struct request *q)
+static bool parse_header(char *line, struct request_head *q)
 {
     char *value = strchr(line, ':');
     if (value == NULL || value == line || strcspn(line, BLANKS) < (size_t)(value - line))
@@ -48,9 +48,9 @@ static char *next_line(char **text)
     return line;
 }
 
-int request_parse(char *bytes, size_t length, struct request *q)
+int request_parse(char *bytes, size_t length, struct request_head *q)
 {
-    *q = (struct request){.host = NULL};
+    *q = (struct request_head){.host = NULL};
     if (memchr(bytes, '\0', length) != NULL)
         return 400;
     bytes[length - 1] = '\0';

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct request {
+struct request_head {
     bool is_head, keeps, has_body; /* keeps: the connection stays open for another request */
     const char *method, *path,
         *host; /* the path without its query; host NULL: none, "": several, of which
@@ -18,5 +18,5 @@ size_t request_length(const char *bytes, size_t count);
 
 /* Of so many bytes, as request_length() said; they are cut to pieces, and q borrows them. 0, or the status
  * to refuse it with. */
-int request_parse(char *bytes, size_t length, struct request *q);
+int request_parse(char *bytes, size_t length, struct request_head *q);
 #endif

@@ -19,8 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "cli/run/request.h"
 
 #define BUFFER_BYTES ((size_t)HTTP_REQUEST_BYTES * 2)
@@ -40,7 +41,7 @@ struct client {
 
 struct responder {
     const struct cli *c;
-    struct address address;
+    struct listen_address address;
     const struct responder_route *routes;
     void *data;
     const char *hosts;
@@ -80,7 +81,7 @@ static size_t unsent(const struct responder *r)
     return sum;
 }
 
-static struct response respond(const struct responder *r, const struct request *q)
+static struct response respond(const struct responder *r, const struct request_head *q)
 {
     const struct responder_route *at = r->routes;
     struct response out = {.body = NULL};
@@ -178,7 +179,7 @@ static void refuse_long(struct client *p)
 /* Takes the first request of what was read. False: there is none. */
 static bool take_request(const struct responder *r, struct client *p)
 {
-    struct request q = {.host = NULL};
+    struct request_head q = {.host = NULL};
     size_t blank = 0;
     while (blank < p->used && strchr("\r\n", p->in[blank]) != NULL && p->in[blank] != '\0')
         blank++; /* empty lines before a request are left out */
@@ -347,17 +348,17 @@ static void *serve(void *arg)
 
 /* ---- the beginning and the end ------------------------------------------------------------- */
 
-int responder_open(const struct cli *c, const char *option, bool by_flag, const char *address,
-                   struct responder **out)
+struct step responder_open(const struct cli *c, const char *option, bool by_flag,
+                           const char *address, struct responder **out)
 {
     struct responder *r = calloc(1, sizeof *r);
     *out = NULL;
     if (r == NULL)
         return print_error(c, "cannot listen on '%.200s': out of memory", address);
-    int code = address_open(&r->address, c, option, by_flag, address);
-    if (code != 0) {
+    struct step step = address_open(&r->address, c, option, by_flag, address);
+    if (step.ends) {
         free(r);
-        return code;
+        return step;
     }
     r->c = c;
     r->wake = -1;
@@ -365,27 +366,16 @@ int responder_open(const struct cli *c, const char *option, bool by_flag, const 
     for (unsigned i = 0; i < HTTP_CONNECTIONS; i++)
         r->clients[i].fd = -1;
     *out = r;
-    return 0;
+    return GO_ON;
 }
 
-const struct address *responder_address(const struct responder *r)
+const struct listen_address *responder_address(const struct responder *r)
 {
     return &r->address;
 }
 
-/* Signals are for the other threads. */
-static int start_thread(struct responder *r)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&r->thread, NULL, serve, r);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc;
-}
-
-int responder_start(struct responder *r, const struct responder_route *routes, void *data,
-                    const char *hosts)
+struct step responder_start(struct responder *r, const struct responder_route *routes, void *data,
+                            const char *hosts)
 {
     r->routes = routes;
     r->data = data;
@@ -393,11 +383,10 @@ int responder_start(struct responder *r, const struct responder_route *routes, v
     r->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (r->wake >= 0)
         r->descriptor_end = descriptors_fit(r->wake, &r->limit);
-    int rc = r->wake < 0 ? errno : start_thread(r);
-    r->is_running = rc == 0;
-    if (rc != 0)
-        return print_error(r->c, "cannot answer on %s: %s", r->address.text, strerror(rc));
-    return 0;
+    r->is_running = r->wake >= 0 && thread_start(&r->thread, NULL, serve, r) == 0;
+    if (!r->is_running)
+        return print_error(r->c, "cannot answer on %s: %s", r->address.text, strerror(errno));
+    return GO_ON;
 }
 
 void responder_stop(struct responder *r)

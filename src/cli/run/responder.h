@@ -32,15 +32,15 @@ struct responder_route {
 };
 
 /* As address_open(). */
-int responder_open(const struct cli *c, const char *option, bool by_flag, const char *address,
-                   struct responder **out);
-const struct address *responder_address(const struct responder *r);
+struct step responder_open(const struct cli *c, const char *option, bool by_flag,
+                           const char *address, struct responder **out);
+const struct listen_address *responder_address(const struct responder *r);
 
 /* Begins to answer. routes: up to one with path NULL; they and hosts, which is that of address_allows(),
  * are borrowed while it runs. The limit of descriptors may be raised: whoever is spawned later is to get
- * the one of before. 0, or an exit code after saying why. */
-int responder_start(struct responder *r, const struct responder_route *routes, void *data,
-                    const char *hosts);
+ * the one of before. */
+struct step responder_start(struct responder *r, const struct responder_route *routes, void *data,
+                            const char *hosts);
 
 /* Ends the thread and all connections, removes a socket file, frees r. NULL: does nothing. */
 void responder_stop(struct responder *r);

@@ -13,11 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/run/clock.h"
-#include "cli/run/plan.h"
+#include "cli/messages.h"
 #include "cli/run/process_tree.h"
+#include "cli/run/run_options.h"
+#include "cli/shown.h"
 
 #define LIVE_FD_LEAST 64 /* out of the way of the numbers that scripts use */
 #define WAIT_MS 10
@@ -32,12 +33,12 @@ static const char *const names[OWN_VARIABLES] = {
     "SIMBA_FENCING_TOKEN=", "SIMBA_REASON=",       "SIMBA_TICK=",
     "NOTIFY_SOCKET=",       "WATCHDOG_USEC=",      "WATCHDOG_PID="};
 
-static size_t own_count(const struct tenure *t)
+static size_t own_count(const struct cmd_tenure *t)
 {
     return t->notify_socket != NULL ? OWN_VARIABLES : OWN_ALWAYS;
 }
 
-static bool is_own(const char *variable, const struct tenure *t)
+static bool is_own(const char *variable, const struct cmd_tenure *t)
 {
     for (size_t i = 0; i < own_count(t); i++) {
         if (strncmp(variable, names[i], strlen(names[i])) == 0)
@@ -47,12 +48,13 @@ static bool is_own(const char *variable, const struct tenure *t)
 }
 
 /* The address that we listen on is of no use to a simba in CMD. */
-static bool is_taken(const struct plan *p, const char *variable)
+static bool is_taken(const struct run_options *opts, const char *variable)
 {
-    return p->c->setting[SET_LISTEN].value != NULL && strncmp(variable, "SIMBA_LISTEN=", 13) == 0;
+    return opts->c->setting[SET_LISTEN].value != NULL &&
+           strncmp(variable, "SIMBA_LISTEN=", 13) == 0;
 }
 
-static void free_environment(char **all, const struct tenure *t)
+static void free_environment(char **all, const struct cmd_tenure *t)
 {
     for (char **variable = all; all != NULL && *variable != NULL; variable++) {
         if (is_own(*variable, t))
@@ -62,13 +64,13 @@ static void free_environment(char **all, const struct tenure *t)
 }
 
 /* NULL: out of memory. WATCHDOG_PID is left out: whoever of the tree reports, it counts. */
-static char **make_environment(const struct plan *p, const struct tenure *t)
+static char **make_environment(const struct run_options *opts, const struct cmd_tenure *t)
 {
-    char number[24], watchdog[24], tick[TICK_SIZE];
+    char number[24], watchdog[24], tick[TIME_SIZE];
     snprintf(number, sizeof number, "%llu", (unsigned long long)t->token);
     snprintf(watchdog, sizeof watchdog, "%lld", (long long)(t->watchdog_ns / 1000));
     const char *const values[OWN_VARIABLES] = {
-        p->mutex,         t->id,     t->store,
+        opts->mutex,      t->id,     t->store,
         number,           t->reason, t->tick != 0 ? show_tick(t->tick, tick) : NULL,
         t->notify_socket, watchdog,  NULL};
     size_t count = OWN_VARIABLES + 1, n = 0;
@@ -88,7 +90,7 @@ static char **make_environment(const struct plan *p, const struct tenure *t)
         n++;
     }
     for (char **variable = environ; *variable != NULL; variable++) {
-        if (!is_own(*variable, t) && !is_taken(p, *variable))
+        if (!is_own(*variable, t) && !is_taken(opts, *variable))
             all[n++] = *variable;
     }
     return all;
@@ -96,8 +98,8 @@ static char **make_environment(const struct plan *p, const struct tenure *t)
 
 /* ---- in the guard -------------------------------------------------------------------------- */
 
-struct child {
-    const struct plan *p;
+struct spawn {
+    const struct run_options *opts;
     char **argv, **environment;
     pid_t guard, group; /* group: the keeper's; 0: it has no number here */
     bool is_shared, to_stderr;
@@ -143,7 +145,7 @@ static int open_own_live(int live)
 }
 
 /* The child of vfork(): the guard stands still until exec. */
-static _Noreturn void exec_command(const struct child *c)
+static _Noreturn void exec_command(const struct spawn *c)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != c->guard)
@@ -154,7 +156,7 @@ static _Noreturn void exec_command(const struct child *c)
         fcntl(c->live, F_SETFD, 0); /* few descriptors are allowed here: then as it is */
     if (c->to_stderr)
         dup2(STDERR_FILENO, STDOUT_FILENO);
-    signals_give_back(&c->p->signals);
+    signals_give_back(&c->opts->running->signals);
     execvpe(c->argv[0], c->argv, c->environment);
     int error = errno;
     (void)!write(c->result, &error, sizeof error);
@@ -164,7 +166,7 @@ static _Noreturn void exec_command(const struct child *c)
 /* vfork, because copying page tables for an exec takes as long as the exec. The guard leaves the
  * keeper's group before; only where that group has no number here, being of another process
  * namespace, and CMD could not join it again, after. */
-static int run_child(struct child *c, pid_t *pid)
+static int run_child(struct spawn *c, pid_t *pid)
 {
     int result[2], error = 0;
     if (pipe2(result, O_CLOEXEC) != 0)
@@ -177,7 +179,7 @@ static int run_child(struct child *c, pid_t *pid)
         exec_command(c); /* NOLINT(clang-analyzer-unix.Vfork) */
     *pid = child;
     setpgid(0, 0);
-    if (!c->p->in_background)
+    if (!c->opts->in_background)
         spawn_drop_stdio();
     close(result[1]);
     if (child < 0)
@@ -188,14 +190,14 @@ static int run_child(struct child *c, pid_t *pid)
     return error;
 }
 
-static int spawn(struct child *c, const struct tenure *t, pid_t *pid)
+static int spawn(struct spawn *c, const struct cmd_tenure *t, pid_t *pid)
 {
-    int own = c->live >= 0 && !c->p->close_live ? open_own_live(c->live) : -1;
+    int own = c->live >= 0 && !c->opts->close_live ? open_own_live(c->live) : -1;
     *pid = -1;
-    if (own >= 0 || c->p->close_live)
+    if (own >= 0 || c->opts->close_live)
         c->live = own;
     c->guard = getpid();
-    c->environment = make_environment(c->p, t);
+    c->environment = make_environment(c->opts, t);
     int error = c->environment != NULL ? run_child(c, pid) : ENOMEM;
     free_environment(c->environment, t);
     if (own >= 0)
@@ -203,45 +205,45 @@ static int spawn(struct child *c, const struct tenure *t, pid_t *pid)
     return error;
 }
 
-int spawn_command(const struct plan *p, char **argv, const struct tenure *t, int live, pid_t *pid,
-                  bool *is_shared)
+int spawn_command(const struct run_options *opts, char **argv, const struct cmd_tenure *t, int live,
+                  pid_t *pid, bool *is_shared)
 {
-    struct child c = {.p = p, .argv = argv, .group = getpgrp(), .live = live};
-    *is_shared = c.is_shared = !p->in_background && is_in_foreground();
+    struct spawn c = {.opts = opts, .argv = argv, .group = getpgrp(), .live = live};
+    *is_shared = c.is_shared = !opts->in_background && is_in_foreground();
     return spawn(&c, t, pid);
 }
 
 /* CMD was begun before, so the guard has left the terminal, and stdin is empty. */
-int spawn_check(const struct plan *p, const struct tenure *t, int live, pid_t *pid)
+int spawn_check(const struct run_options *opts, const struct cmd_tenure *t, int live, pid_t *pid)
 {
-    struct child c = {.p = p, .argv = p->check, .to_stderr = true, .live = live};
+    struct spawn c = {.opts = opts, .argv = opts->check, .to_stderr = true, .live = live};
     return spawn(&c, t, pid);
 }
 
 /* ---- in the keeper ------------------------------------------------------------------------- */
 
 /* The library renews the lease meanwhile. There are threads, so the command is spawned, not forked. */
-void spawn_on_released(const struct plan *p, const struct tenure *t, int64_t until)
+void spawn_on_released(const struct run_options *opts, const struct cmd_tenure *t, int64_t until)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
-    char **argv = p->on_released, **environment = make_environment(p, t);
+    char **argv = opts->on_released, **environment = make_environment(opts, t);
     pid_t pid;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (p->to_stderr)
+    if (opts->to_stderr)
         posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &p->signals.mask);
+    posix_spawnattr_setsigmask(&attributes, &opts->running->signals.mask);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-    setrlimit(RLIMIT_NOFILE, &p->files); /* it is the end: the keeper needs no more */
+    setrlimit(RLIMIT_NOFILE, &opts->running->files); /* it is the end: the keeper needs no more */
     int rc = posix_spawn(&pid, argv[0], &files, &attributes, argv,
                          environment != NULL ? environment : environ);
     if (rc != 0)
-        print_error(p->c, "cannot run %s: %s", argv[2], strerror(rc));
-    while (rc == 0 && now_ns() < until && waitpid(pid, NULL, WNOHANG) == 0)
+        print_error(opts->c, "cannot run %s: %s", argv[2], strerror(rc));
+    while (rc == 0 && clock_now() < until && waitpid(pid, NULL, WNOHANG) == 0)
         poll(NULL, 0, WAIT_MS);
-    process_tree_kill(0, p, ", and another may own the mutex beside it");
+    process_tree_kill(0, opts, ", and another may own the mutex beside it");
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     free_environment(environment, t);

@@ -6,10 +6,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct plan;
+struct run_options;
 
 /* What the command learns of the tenure that it runs under: SIMBA_FENCING_TOKEN and so on. */
-struct tenure {
+struct cmd_tenure {
     const char *id, *store;
     const char *reason; /* why it is over; NULL: it is not */
     uint64_t token;
@@ -21,14 +21,14 @@ struct tenure {
 /* 0: it runs; else why not (errno). *pid: -1, or that of the child, also if its exec has failed.
  * *is_shared: it is in the keeper's process group. live: the liveness descriptor to pass on; -1:
  * none. */
-int spawn_command(const struct plan *p, char **argv, const struct tenure *t, int live, pid_t *pid,
-                  bool *is_shared);
+int spawn_command(const struct run_options *opts, char **argv, const struct cmd_tenure *t, int live,
+                  pid_t *pid, bool *is_shared);
 
 /* The same for a run of --check, in a process group of its own: what it prints is no data. */
-int spawn_check(const struct plan *p, const struct tenure *t, int live, pid_t *pid);
+int spawn_check(const struct run_options *opts, const struct cmd_tenure *t, int live, pid_t *pid);
 
 /* Runs the command of --on-released, and kills it if it has not ended by then. */
-void spawn_on_released(const struct plan *p, const struct tenure *t, int64_t until);
+void spawn_on_released(const struct run_options *opts, const struct cmd_tenure *t, int64_t until);
 
 void spawn_drop_stdio(void); /* stdin and stdout are the command's alone */
 #endif

@@ -16,8 +16,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 #include "serve/http/server.h"
 
 #define SWEEP_MS 250 /* how late a deadline may be noticed */
@@ -26,14 +27,14 @@
 /* ---- connections --------------------------------------------------------------------------- */
 
 /* The library notices the end in its next turn. */
-void connection_drop(struct connection *at)
+void connection_drop(struct http_connection *at)
 {
     if (!at->is_dropped)
         shutdown(at->fd, SHUT_RDWR);
     at->is_dropped = true;
 }
 
-void connection_set_unsent(struct http *h, struct connection *at, size_t bytes)
+void connection_set_unsent(struct http *h, struct http_connection *at, size_t bytes)
 {
     h->unsent = h->unsent - at->unsent + bytes;
     at->unsent = bytes;
@@ -42,7 +43,7 @@ void connection_set_unsent(struct http *h, struct connection *at, size_t bytes)
 static unsigned count_of(const struct http *h)
 {
     unsigned count = 0;
-    for (const struct connection *at = h->connections; at != NULL; at = at->next)
+    for (const struct http_connection *at = h->connections; at != NULL; at = at->next)
         count += !at->is_dropped;
     return count;
 }
@@ -51,8 +52,8 @@ static unsigned count_of(const struct http *h)
  * there is nobody else. */
 static void make_room(struct http *h)
 {
-    struct connection *oldest = NULL;
-    for (struct connection *at = h->connections; at != NULL; at = at->next) {
+    struct http_connection *oldest = NULL;
+    for (struct http_connection *at = h->connections; at != NULL; at = at->next) {
         if (at->is_dropped)
             continue;
         bool is_older = oldest == NULL || (at->stream == NULL && oldest->stream != NULL) ||
@@ -66,7 +67,7 @@ static void make_room(struct http *h)
 
 static void sweep(struct http *h, int64_t now)
 {
-    for (struct connection *at = h->connections; at != NULL; at = at->next) {
+    for (struct http_connection *at = h->connections; at != NULL; at = at->next) {
         if (now >= at->deadline)
             connection_drop(at);
     }
@@ -76,7 +77,7 @@ static void on_connection(void *data, struct MHD_Connection *mhd, void **context
                           enum MHD_ConnectionNotificationCode code)
 {
     struct http *h = data;
-    struct connection *at = *context;
+    struct http_connection *at = *context;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -93,7 +94,7 @@ static void on_connection(void *data, struct MHD_Connection *mhd, void **context
         *context = at;
         return;
     }
-    struct connection **link = &h->connections;
+    struct http_connection **link = &h->connections;
     while (at != NULL && *link != at)
         link = &(*link)->next;
     if (at != NULL) {
@@ -111,7 +112,8 @@ static void on_completed(void *data, struct MHD_Connection *mhd, void **state,
     struct http *h = data;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct connection *at = info != NULL ? (struct connection *)info->socket_context : NULL;
+    struct http_connection *at =
+        info != NULL ? (struct http_connection *)info->socket_context : NULL;
     (void)code;
     *state = NULL;
     if (at != NULL) {
@@ -204,26 +206,26 @@ static void ignore_log(void *data, const char *format, va_list args)
     (void)args;
 }
 
-int http_listen(const struct cli *c, const char *option, bool by_flag, const char *address,
-                struct http **out)
+struct step http_listen(const struct cli *c, const char *option, bool by_flag, const char *address,
+                        struct http **out)
 {
     struct http *h = calloc(1, sizeof *h);
     *out = NULL;
     if (h == NULL)
         return print_error(c, "cannot listen on '%.200s': out of memory", address);
     h->c = c;
-    int code = address_open(&h->address, c, option, by_flag, address);
-    if (code != 0) {
+    struct step step = address_open(&h->address, c, option, by_flag, address);
+    if (step.ends) {
         free(h);
-        return code;
+        return step;
     }
     h->epoll = h->wake = -1;
     pthread_mutex_init(&h->lock, NULL);
     *out = h;
-    return 0;
+    return GO_ON;
 }
 
-const struct address *http_address(const struct http *h)
+const struct listen_address *http_address(const struct http *h)
 {
     return &h->address;
 }
@@ -245,18 +247,7 @@ static bool start_daemon(struct http *h)
     return h->epoll >= 0;
 }
 
-/* Signals are for the other threads. */
-static int start_thread(struct http *h)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&h->thread, NULL, serve, h);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc;
-}
-
-int http_start(struct http *h, const struct http_options *o)
+struct step http_start(struct http *h, const struct http_options *o)
 {
     h->o = *o;
     if (h->o.connections == 0)
@@ -269,14 +260,15 @@ int http_start(struct http *h, const struct http_options *o)
     h->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (h->wake >= 0)
         h->descriptor_end = descriptors_fit(h->wake, &h->o.connections);
-    int rc = h->wake < 0 || !start_daemon(h) ? errno : start_thread(h);
-    h->is_running = rc == 0 && h->daemon != NULL;
+    h->is_running =
+        h->wake >= 0 && start_daemon(h) && thread_start(&h->thread, NULL, serve, h) == 0;
     if (h->is_running)
-        return 0;
+        return GO_ON;
+    int error = errno;
     if (h->daemon != NULL)
         MHD_stop_daemon(h->daemon);
     return print_error(h->c, "cannot answer on %s: %s", h->address.text,
-                       rc != 0 ? strerror(rc) : "libmicrohttpd does not start");
+                       error != 0 ? strerror(error) : "libmicrohttpd does not start");
 }
 
 void http_stop(struct http *h)

@@ -46,15 +46,15 @@ struct http_options {
 
 /* ---- the server ---------------------------------------------------------------------------- */
 
-/* Takes an address, binds and listens, as address_open() does. 0, or an exit code after saying why. */
-int http_listen(const struct cli *c, const char *option, bool by_flag, const char *address,
-                struct http **out);
+/* Takes an address, binds and listens, as address_open() does. */
+struct step http_listen(const struct cli *c, const char *option, bool by_flag, const char *address,
+                        struct http **out);
 
-const struct address *http_address(const struct http *h);
+const struct listen_address *http_address(const struct http *h);
 
 /* Begins to answer, on a thread of its own. The options are copied. The limit of descriptors may be raised:
- * whoever is spawned later is to get the one of before. 0, or an exit code after saying why. */
-int http_start(struct http *h, const struct http_options *o);
+ * whoever is spawned later is to get the one of before. */
+struct step http_start(struct http *h, const struct http_options *o);
 
 /* Ends the thread and all connections, removes a socket file, frees h. NULL: does nothing. Not from a
  * handler. */

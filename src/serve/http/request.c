@@ -218,12 +218,12 @@ enum MHD_Result request_take(void *data, struct MHD_Connection *mhd, const char 
     struct http *h = data;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct http_request r = {.h = h,
-                             .connection =
-                                 info != NULL ? (struct connection *)info->socket_context : NULL,
-                             .mhd = mhd,
-                             .path = path,
-                             .result = MHD_NO};
+    struct http_request r = {
+        .h = h,
+        .connection = info != NULL ? (struct http_connection *)info->socket_context : NULL,
+        .mhd = mhd,
+        .path = path,
+        .result = MHD_NO};
     (void)version;
     (void)body;
     bool is_first = *state == NULL;

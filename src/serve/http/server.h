@@ -10,41 +10,41 @@
 
 #include "serve/http/http.h"
 
-struct stream;
+struct event_stream;
 
 /* The server's thread owns all of this but what is under the lock. */
-struct connection {
-    struct connection *next;
+struct http_connection {
+    struct http_connection *next;
     int fd;
     int64_t deadline;   /* dropped then, on simba_now(); INT64_MAX: a stream, which is not */
     int64_t changed_at; /* the last request, or the beginning */
     bool is_dropped;    /* the library has yet to notice */
     size_t unsent;      /* bytes of the answer that it is to take */
-    struct stream *stream;
+    struct event_stream *stream;
 };
 
 struct http {
     const struct cli *c;
-    struct address address;
+    struct listen_address address;
     struct http_options o;
     struct MHD_Daemon *daemon;
     pthread_t thread;
     bool is_running;
     int epoll, wake; /* wake: an eventfd, for other threads */
     atomic_bool is_stopping;
-    struct connection *connections;
+    struct http_connection *connections;
     size_t unsent;           /* of all of them */
     int64_t accept_again_at; /* there are no descriptors; 0: go on */
     int descriptor_end;      /* those from here on are not for clients */
 
     pthread_mutex_t lock; /* for the rest, and for what streams have to send */
-    struct stream *streams;
+    struct event_stream *streams;
     unsigned stream_count;
 };
 
 struct http_request {
     struct http *h;
-    struct connection *connection;
+    struct http_connection *connection;
     struct MHD_Connection *mhd;
     const char *path;
     bool is_answered;
@@ -69,6 +69,6 @@ void streams_tick(struct http *h, int64_t now); /* wakes those that have somethi
 void streams_end(struct http *h);               /* all of them, before the daemon stops */
 bool streams_exist(struct http *h);
 
-void connection_drop(struct connection *at);
-void connection_set_unsent(struct http *h, struct connection *at, size_t bytes);
+void connection_drop(struct http_connection *at);
+void connection_set_unsent(struct http *h, struct http_connection *at, size_t bytes);
 #endif

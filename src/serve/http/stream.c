@@ -10,10 +10,10 @@
 
 #define BLOCK_BYTES ((size_t)32 * 1024) /* handed to the library at a time, and the first buffer */
 
-struct stream {
-    struct stream *next;
+struct event_stream {
+    struct event_stream *next;
     struct http *h;
-    struct connection *connection;
+    struct http_connection *connection;
     struct MHD_Connection *mhd;
     unsigned topic;
     bool is_suspended; /* the server's thread's */
@@ -29,7 +29,7 @@ struct stream {
 /* ---- under the lock ------------------------------------------------------------------------ */
 
 /* False: it is too much, or there is no memory. */
-static bool append(struct stream *s, const void *bytes, size_t length)
+static bool append(struct event_stream *s, const void *bytes, size_t length)
 {
     if (s->length + length > s->limit)
         return false;
@@ -50,7 +50,7 @@ static bool append(struct stream *s, const void *bytes, size_t length)
     return true;
 }
 
-static void drop(struct stream *s)
+static void drop(struct event_stream *s)
 {
     s->is_dropped = true;
     s->length = 0;
@@ -60,7 +60,7 @@ unsigned http_publish(struct http *h, unsigned topic, const void *bytes, size_t 
 {
     unsigned count = 0;
     pthread_mutex_lock(&h->lock);
-    for (struct stream *s = h->streams; s != NULL; s = s->next) {
+    for (struct event_stream *s = h->streams; s != NULL; s = s->next) {
         if (s->topic != topic || s->is_dropped)
             continue;
         count++;
@@ -77,7 +77,7 @@ unsigned http_streams(struct http *h, unsigned topic)
 {
     unsigned count = 0;
     pthread_mutex_lock(&h->lock);
-    for (const struct stream *s = h->streams; s != NULL; s = s->next)
+    for (const struct event_stream *s = h->streams; s != NULL; s = s->next)
         count += s->topic == topic && !s->is_dropped;
     pthread_mutex_unlock(&h->lock);
     return count;
@@ -88,7 +88,7 @@ unsigned http_streams(struct http *h, unsigned topic)
 /* The library asks for more. */
 static ssize_t on_read(void *data, uint64_t position, char *out, size_t room)
 {
-    struct stream *s = data;
+    struct event_stream *s = data;
     (void)position;
     pthread_mutex_lock(&s->h->lock);
     bool is_dropped = s->is_dropped;
@@ -112,9 +112,9 @@ static ssize_t on_read(void *data, uint64_t position, char *out, size_t room)
 
 static void on_end(void *data)
 {
-    struct stream *s = data;
+    struct event_stream *s = data;
     struct http *h = s->h;
-    struct stream **at = &h->streams;
+    struct event_stream **at = &h->streams;
     pthread_mutex_lock(&h->lock);
     while (*at != NULL && *at != s)
         at = &(*at)->next;
@@ -128,22 +128,23 @@ static void on_end(void *data)
     free(s);
 }
 
-static struct stream *make(struct http_request *r, unsigned topic, const void *first, size_t length)
+static struct event_stream *make(struct http_request *r, unsigned topic, const void *first,
+                                 size_t length)
 {
     struct http *h = r->h;
-    struct stream *s = calloc(1, sizeof *s);
+    struct event_stream *s = calloc(1, sizeof *s);
     if (s == NULL)
         return NULL;
     int64_t now = simba_now();
-    *s = (struct stream){.h = h,
-                         .connection = r->connection,
-                         .mhd = r->mhd,
-                         .topic = topic,
-                         .quiet_at = now + HTTP_STREAM_QUIET_MS,
-                         .taken_at = now,
-                         .size = length > BLOCK_BYTES ? length : BLOCK_BYTES,
-                         .length = length,
-                         .limit = h->o.stream_bytes + length};
+    *s = (struct event_stream){.h = h,
+                               .connection = r->connection,
+                               .mhd = r->mhd,
+                               .topic = topic,
+                               .quiet_at = now + HTTP_STREAM_QUIET_MS,
+                               .taken_at = now,
+                               .size = length > BLOCK_BYTES ? length : BLOCK_BYTES,
+                               .length = length,
+                               .limit = h->o.stream_bytes + length};
     s->bytes = malloc(s->size);
     if (s->bytes == NULL) {
         free(s);
@@ -157,7 +158,7 @@ void http_answer_stream(struct http_request *r, unsigned topic, const void *firs
 {
     static const char full[] = "Too many streams are open; try again later.\n";
     struct http *h = r->h;
-    struct stream *s = NULL;
+    struct event_stream *s = NULL;
     if (r->is_answered)
         return;
     if (h->stream_count < h->o.streams)
@@ -188,7 +189,7 @@ bool streams_exist(struct http *h)
 }
 
 /* Does it? It does also to be ended. */
-static bool wants_to_write(struct stream *s, int64_t now, bool *is_dropped)
+static bool wants_to_write(struct event_stream *s, int64_t now, bool *is_dropped)
 {
     static const char alive[] = "event: alive\ndata: {}\n\n"; /* a script can see it */
     pthread_mutex_lock(&s->h->lock);
@@ -205,7 +206,7 @@ static bool wants_to_write(struct stream *s, int64_t now, bool *is_dropped)
 /* One that has got something to take, and does not take it, is as good as gone. */
 void streams_tick(struct http *h, int64_t now)
 {
-    for (struct stream *s = h->streams; s != NULL; s = s->next) {
+    for (struct event_stream *s = h->streams; s != NULL; s = s->next) {
         bool is_dropped, is_wanted = wants_to_write(s, now, &is_dropped);
         if (s->is_suspended && is_wanted) {
             s->is_suspended = false;
@@ -219,7 +220,7 @@ void streams_tick(struct http *h, int64_t now)
 
 void streams_end(struct http *h)
 {
-    for (struct stream *s = h->streams; s != NULL; s = s->next) {
+    for (struct event_stream *s = h->streams; s != NULL; s = s->next) {
         pthread_mutex_lock(&h->lock);
         drop(s);
         pthread_mutex_unlock(&h->lock);

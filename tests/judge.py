@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Judges what a fleet recorded: lines "worker mutex token before_ns after_ns", one for each time that a client said
-that it is the owner, and the faults that the fleet suffered. Workers named ours… are of this library, others are
-clients of the JVM. Time is CLOCK_MONOTONIC everywhere.
+"""Judges what workers recorded: lines "worker mutex token before_ns after_ns", one for each time that a client said
+that it is the owner, with the clock read before and after the question; and the faults that they suffered. All clocks
+must be one clock. Workers named jvm… are clients of the JVM, others are of this library.
 
 A tenure was held for certain from the end of its first question to the beginning of its last one. Where two tenures
 of a mutex overlap, the one that began first has overstayed. Clients of the JVM keep no deadline: one that did not run
 for a while, because it was stopped or because the machine was busy (lines "worker - 0 begin_ns end_ns"), may overstay
 when it goes on, or take a grant for its own that has expired meanwhile. That is a known limit, and counted apart.
-Every other overlap is a failure; nothing excuses ours. Clients of the JVM have no tokens; those of ours must rise.
+Every other overlap is a failure; nothing excuses ours. Clients of the JVM have no tokens; those of ours must rise, so
+that no token is two workers'.
 
+  judge.py [FILE...]      of workers of ours alone. Exit 0: all is well; 1: it is not, and each case is printed
   judge.py --self-test    sees that planted mistakes are found"""
 import sys
 from collections import namedtuple
@@ -23,27 +25,34 @@ LIMITS = ("stopped JVM overstayed", "starved JVM overstayed", "JVM began with an
 
 
 def kind(worker):
-    return "ours" if worker.startswith("ours") else "JVM"
+    return "JVM" if worker.startswith("jvm") else "ours"
 
 
 def read(lines):
-    """Tenures, in the order in which they began, and stalls."""
-    found, stalls = {}, []
-    for line in lines:
-        worker, mutex, token, before, after = line.split()
-        if mutex == "-":
-            stalls.append(Fault("stall", worker, int(before), int(after)))
+    """Tenures, in the order in which they began, stalls, and lines that are wrong."""
+    found, stalls, wrong = {}, [], []
+    for number, line in enumerate(lines, 1):
+        try:
+            worker, mutex, *figures = line.split()
+            token, before, after = map(int, figures)
+        except ValueError:
+            wrong.append(f"line {number}: not 'worker mutex token before after': {line.strip()!r}")
             continue
-        t = found.setdefault((worker, mutex, int(token)), [int(after), int(before)])
-        t[0], t[1] = min(t[0], int(after)), max(t[1], int(before))
-    return sorted((Tenure(*key, *times) for key, times in found.items()), key=lambda t: t.begin), stalls
+        if mutex == "-":
+            stalls.append(Fault("stall", worker, before, after))
+        elif before > after or token <= 0 and kind(worker) == "ours":
+            wrong.append(f"line {number}: a clock that ran back, or no token: {line.strip()!r}")
+        else:
+            t = found.setdefault((worker, mutex, token), [after, before])
+            t[0], t[1] = min(t[0], after), max(t[1], before)
+    return sorted((Tenure(*key, *times) for key, times in found.items()), key=lambda t: t.begin), stalls, wrong
 
 
 class Judge:
     """lease_ms: ttl + transition, the longest time between an acquisition and its expiry."""
 
-    def __init__(self, lines, faults, lease_ms):
-        tenures, stalls = read(lines)
+    def __init__(self, lines, faults=(), lease_ms=0):
+        tenures, stalls, self.bad_lines = read(lines)
         self.faults, self.lease = sorted([*faults, *stalls], key=lambda f: f.begin), lease_ms * MS
         self.handovers = {}  # (cause, kind before, kind after): seconds from the fault, or the last yes, to the first
         self.limits = {}  # tenure of the JVM's: what it did, kind before, kind after, seconds after it went on
@@ -54,11 +63,12 @@ class Judge:
 
     def judge(self, tenures):
         """Of one mutex, in the order in which they began."""
-        token = 0
+        token, held = 0, []
         for i, t in enumerate(tenures):
-            for earlier in tenures[:i]:
-                if earlier.end > t.begin:
-                    self.overlap(earlier, t)
+            held = [earlier for earlier in held if earlier.end > t.begin]
+            for earlier in held:
+                self.overlap(earlier, t)
+            held.append(t)
             if i > 0:
                 self.handover(tenures[i - 1], t)
             if kind(t.worker) == "ours":
@@ -143,6 +153,13 @@ class Judge:
                 [rows[0], ["-" * w for w in widths], *rows[1:]]]
 
 
+def faults_of(lines):
+    """Of workers of ours alone, that nothing excuses: what is wrong, and how many tenures there are."""
+    j = Judge(lines)
+    nothing = [] if j.tenures else ["nobody ever owned anything: that proves nothing"]
+    return [*j.bad_lines, *j.bad_overlaps, *j.bad_tokens, *nothing], len(j.tenures)
+
+
 def self_test():
     def held(worker, token, begin, end):
         return [f"{worker} m {token} {t * MS} {t * MS + 1}" for t in (begin, end)]
@@ -186,10 +203,32 @@ def self_test():
     for tokens in ((8, 7), (7, 7)):
         j = judged([held("ours1", tokens[0], 0, 100), held("jvm1", 1, 200, 300), held("ours2", tokens[1], 400, 500)])
         assert j.bad_tokens and not j.bad_overlaps, tokens
-    print("judge: finds what was planted:", ", ".join([*planted, "tokens fall", "token of two"]))
+    good = ["a m 1 10 11", "a m 1 20 21", "b m 2 22 23", "b m 2 30 31", "b n 1 5 6", "b n 1 90 91"]
+    assert faults_of(good) == ([], 3), faults_of(good)
+    alone = {
+        "overlap": good + ["c m 3 15 16", "c m 3 40 41"],
+        "token of two": good + ["c m 2 24 25"],
+        "tokens fall": ["a m 5 10 11", "a m 5 20 21", "b m 4 30 31", "b m 4 40 41"],
+        "no line": good + ["c m x"],
+        "a clock that ran back": good + ["c m 3 51 50"],
+        "nobody": [],
+    }
+    for name, lines in alone.items():
+        assert faults_of(lines)[0], f"not found: {name}"
+    print("judge: finds what was planted:", ", ".join([*planted, *alone]))
+
+
+def main(paths):
+    if paths == ["--self-test"]:
+        return self_test()
+    lines = []
+    for path in paths or ["/dev/stdin"]:
+        with open(path, encoding="utf-8") as f:
+            lines += [line for line in f if line.endswith("\n")]  # else killed while it wrote
+    faults, count = faults_of(lines)
+    print(*faults, f"judge: {len(lines)} answers, {count} tenures, {len(faults)} faults", sep="\n")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] != ["--self-test"]:
-        sys.exit(__doc__)
-    self_test()
+    sys.exit(main(sys.argv[1:]))
