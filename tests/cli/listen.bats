@@ -405,6 +405,8 @@ P
     await has "listening on" said
     address=$(grep -oE 'http://[0-9.:]+' said | head -n 1)
     status_of() { curl -sS --max-time 10 -o /dev/null -w '%{http_code}' "$@" "$address/healthz"; }
+    is_healthy() { [ "$(status_of)" = 200 ]; }
+    await is_healthy # the store has answered
     for host in localhost:1 '[::1]' '[::1]:80' 127.0.0.1:; do
         [ "$(status_of -H "Host: $host")" = 200 ] || { echo "$host"; false; }
     done

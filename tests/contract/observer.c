@@ -260,6 +260,7 @@ static struct simba_handle_options lease_of_ends(void)
     return lease(ENDS_LEASE - 500, 500);
 }
 
+/* Of a tenure that is on: one that comes later is seen late on a store without hints. */
 static void watch_ends(simba_client *s, const char *mutex, struct ends *e)
 {
     struct simba_handle_options w = lease_long();
@@ -286,13 +287,15 @@ static void observer_sees_releases(void)
     struct probe p[ENDS] = {{.c = NULL}};
     struct ends e[ENDS] = {{.evicted = false}};
     int reason;
+    char mutexes[ENDS][SIMBA_MUTEX_MAX + 1];
     for (int i = 0; i < ENDS; i++) {
-        const char *mutex = fresh("released");
-        watch_ends(two, mutex, &e[i]);
-        probe_start(&p[i], one, mutex, &o);
+        snprintf(mutexes[i], sizeof mutexes[i], "%s", fresh("released"));
+        probe_start(&p[i], one, mutexes[i], &o);
     }
-    for (int i = 0; i < ENDS; i++)
+    for (int i = 0; i < ENDS; i++) {
         AWAIT(probe_leads(&p[i]));
+        watch_ends(two, mutexes[i], &e[i]);
+    }
     nap(ENDS_LEASE * 5 / 4);
     for (int i = 0; i < ENDS; i++)
         probe_stop(&p[i]);
@@ -321,9 +324,9 @@ static void observer_sees_expiries(void)
     for (int i = 0; i < ENDS; i++) {
         const char *mutex = fresh("expired");
         simba_locker *l;
-        watch_ends(two, mutex, &e[i]);
         CHECK_OK(simba_locker_create(one, mutex, &o, &l));
         CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+        watch_ends(two, mutex, &e[i]);
     }
     for (int i = 0; i < ENDS; i++) {
         AWAIT(saw_end(&e[i], &reason));
