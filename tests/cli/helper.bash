@@ -202,9 +202,9 @@ ends() { # pid
     wait "$1" || CODE=$?
 }
 
-child_of() { # pid: its first child
+child_of() { # pid: its first child; fails if it has none
     local children
-    read -r children <"/proc/$1/task/$1/children"
+    read -r children <"/proc/$1/task/$1/children" || [ -n "${children:-}" ] || return 1
     echo "${children%% *}"
 }
 

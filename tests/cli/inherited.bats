@@ -90,9 +90,8 @@ begin_orphan() {
 # Where few descriptors are allowed, CMD inherits the guard's own.
 @test "guard and CMD have one file of the store, and only to read" {
     begin "$SIMBA" lock "$M" sleep 60
-    await child_of "$(child_of "$PID")"
-    guard=$(child_of "$PID")
-    await eval 'readlink "/proc/$(child_of "$guard")/exe" | grep -q sleep'
+    runs_cmd() { guard=$(child_of "$PID") && readlink "/proc/$(child_of "$guard")/exe" | grep -q sleep; }
+    await runs_cmd
     python3 - "$guard" "$(child_of "$guard")" <<'P'
 import os, sys
 for pid in sys.argv[1:]:

@@ -257,6 +257,7 @@ P
 @test "watch: what ended while nobody could look is not shown as expired" {
     simba lock "$M" true # so that there is a store
     begin "$SIMBA" watch --json "$M" >out
+    await test -s out # it looks: what begins later is seen to begin
     watch=$PID
     begin "$SIMBA" lock --ttl 1s --transition 1s "$M" sh -c 'until [ -e go ]; do sleep 0.02; done'
     await has '"event":"acquired"' out
