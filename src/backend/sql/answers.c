@@ -30,8 +30,8 @@ void sql_answers_refuse_job(struct sql *s, struct sql_job *job, int code, const 
     }
 }
 
-/* Who asks for the mutex of a row that somebody's transaction has is answered: nobody is granted it
- * yet. For what is asked otherwise that is a failure. */
+/* Somebody's transaction has the row. A CONTEND is answered: nobody is granted the mutex yet. Any other
+ * request has failed. */
 void sql_answers_refuse_locked(struct sql *s, struct sql_job *job)
 {
     struct simba_answer a = {.left_ms = SQL_LOCKED_AGAIN_MS, .age_ms = -1, .text = s->why};
