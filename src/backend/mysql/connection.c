@@ -189,8 +189,8 @@ static void explain_connect(unsigned error, const struct mysql_config *c, int64_
 /* The client library lets children of the process inherit the connection. */
 static bool connect_to_server(struct mysql_connection *my, const struct mysql_config *c)
 {
-    if (mysql_real_connect(&my->mysql, c->host, c->user, c->password, c->database, (unsigned)c->port,
-                           c->socket, CLIENT_FOUND_ROWS) == NULL)
+    if (mysql_real_connect(&my->mysql, c->host, c->user, c->password, c->database,
+                           (unsigned)c->port, c->socket, CLIENT_FOUND_ROWS) == NULL)
         return false;
     fcntl((int)mysql_get_socket(&my->mysql), F_SETFD, FD_CLOEXEC);
     return true;

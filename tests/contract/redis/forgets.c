@@ -266,10 +266,17 @@ static void redis_swapped_with_used(void)
 }
 
 /* It expires, so nothing but a renewal makes it last longer than it did. */
+static bool lasts_longer(struct server *s, long long *left)
+{
+    long long before = *left;
+    *left = run_number(s, "PTTL simba:{m}");
+    return *left > before;
+}
+
 static void await_renewal(struct server *s)
 {
-    long long before, now = run_number(s, "PTTL simba:{m}");
-    AWAIT((before = now, now = run_number(s, "PTTL simba:{m}")) > before);
+    long long left = run_number(s, "PTTL simba:{m}");
+    AWAIT(lasts_longer(s, &left));
 }
 
 /* T126: away and back before the owner renews, and away for good. To those who come then, the other
