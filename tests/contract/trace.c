@@ -64,12 +64,13 @@ static simba_client *open_traced(uint32_t flags)
     return open_with(o);
 }
 
-/* kinds: 0, or those that are told. A store that is silent is noticed soon. */
+/* kinds: 0, or those that are told. Where tests make the store silent, that is noticed soon. */
 static simba_client *open_kinds(uint64_t kinds)
 {
     struct simba_options o = suite_options();
     o.trace_kinds = kinds;
-    o.command_timeout_ms = 200;
+    if (suite_is_memory())
+        o.command_timeout_ms = 200;
     return open_with(o);
 }
 
