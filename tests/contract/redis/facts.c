@@ -64,7 +64,9 @@ static void redis_facts_outage(void)
     AWAIT(count_of(SIMBA_EVENT_FAILING) >= 1);
     pthread_mutex_lock(&seen.lock);
     const struct simba_event *e = &seen.last[SIMBA_EVENT_FAILING];
-    CHECK(e->code == SIMBA_ESTORE && e->token == simba_locker_token(l));
+    /* A busy machine may notice that no answer comes before it notices that the server is gone. */
+    CHECK(e->code == SIMBA_ESTORE || e->code == SIMBA_ETIMEOUT);
+    CHECK(e->token == simba_locker_token(l));
     CHECK(e->until > simba_now() && e->until <= simba_now() + simba_locker_remaining(l) + 2);
     CHECK(seen.text[SIMBA_EVENT_FAILING][0] != '\0');
     pthread_mutex_unlock(&seen.lock);
